@@ -1,0 +1,18 @@
+//! The core: sessions, leases, quotas. Pure and synchronous: each call changes the state and gives the effects it caused.
+
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod clock;
+pub mod deadline;
+pub mod effect;
+pub mod lane;
+pub mod lease;
+pub mod name;
+pub mod outcome;
+pub mod ownership;
+pub mod registry;
+pub mod session;
+pub mod view;
+
+pub use registry::Broker;

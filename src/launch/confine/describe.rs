@@ -1,0 +1,152 @@
+//! A confinement in words: the report, before the kernel has been asked.
+
+use std::{
+    os::fd::BorrowedFd,
+    path::{Path, PathBuf},
+};
+
+use landlock::ABI;
+
+use crate::launch::{
+    mounts::protect,
+    report::{Gap, Report, Tier},
+    spec::{Access, ConfinementSpec, Grant, Network, OwnRoot, Slot, Target},
+};
+
+/// Where services and desktops keep their sockets, that of the user bus first.
+const SOCKETS: [&str; 3] = ["/run", "/tmp", "/var/run"];
+
+/// What in a repository decides which programs git runs.
+const HOOKS: [&str; 2] = [".git/hooks", ".git/config"];
+
+/// The name of a terminal that has none here (another devpts instance).
+pub(super) const TERMINAL: &str = "terminal";
+
+/// Writes a grant into the lists of a report. Device nodes are listed as such only.
+pub(super) fn list(report: &mut Report, grant: &Grant, terminal: BorrowedFd<'_>) {
+    let path = match &grant.target {
+        Target::Path(path) | Target::Descriptor(_, path) => path.clone(),
+        Target::OwnTerminal => {
+            nix::unistd::ttyname(terminal).unwrap_or_else(|_| PathBuf::from(TERMINAL))
+        }
+    };
+    list_path(report, &path, grant.access);
+}
+
+/// Writes a path into the lists of a report.
+pub(super) fn list_path(report: &mut Report, path: &Path, access: Access) {
+    let name = path.to_string_lossy().into_owned();
+    if access.device {
+        report.devices.push(name);
+        return;
+    }
+    for (granted, paths) in [
+        (access.read, &mut report.read),
+        (access.write, &mut report.write),
+        (access.execute, &mut report.execute),
+    ] {
+        if granted {
+            paths.push(name.clone());
+        }
+    }
+}
+
+/// Everything of a report but the grants.
+pub(super) fn describe(
+    spec: &ConfinementSpec,
+    abi: ABI,
+    workspace: Option<BorrowedFd<'_>>,
+) -> Report {
+    Report {
+        tier: spec.tier,
+        landlock_abi: abi as u32,
+        read: Vec::new(),
+        write: Vec::new(),
+        execute: Vec::new(),
+        devices: Vec::new(),
+        network: network_in_words(&spec.network),
+        unix_sockets: if local_sockets(spec, abi) { "session" } else { "none" }.to_owned(),
+        signals: if abi >= ABI::V6 { "session" } else { "open" }.to_owned(),
+        syscalls: "filtered".to_owned(),
+        capabilities: "none".to_owned(),
+        gaps: gaps(spec, abi as u32, workspace),
+    }
+}
+
+fn network_in_words(network: &Network) -> String {
+    match network {
+        Network::None => "none".to_owned(),
+        Network::All => "all".to_owned(),
+        Network::TcpConnect(ports) => {
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            format!("tcp:{}", ports.join(","))
+        }
+    }
+}
+
+/// Whether local sockets can be left to a tool: those that it could name are its own, or lie beneath
+/// what was granted; and those without a path are scoped.
+///
+/// A grant of a place where everybody's sockets are takes them from the tool altogether.
+pub(super) fn local_sockets(spec: &ConfinementSpec, abi: ABI) -> bool {
+    let everybodys = |grant: &Grant| match &grant.target {
+        Target::Path(path) => !grant.access.device && holds_sockets(path, &spec.root),
+        Target::Descriptor(..) | Target::OwnTerminal => false,
+    };
+    spec.tier == Tier::Mounts && abi >= ABI::V6 && !spec.grants.iter().any(everybodys)
+}
+
+fn holds_sockets(path: &Path, root: &OwnRoot) -> bool {
+    let places = SOCKETS.iter().map(Path::new).chain(root.home.as_deref());
+    let mut places = places.map(|place| place.starts_with(path));
+    let beneath = path.starts_with(SOCKETS[0]) && !path.is_file();
+    beneath || places.any(|holds| holds)
+}
+
+/// What this tier on this Landlock ABI does not enforce on this workspace.
+///
+/// Abstract sockets are none of it below ABI 6: the filter refuses the sockets themselves.
+#[must_use]
+pub fn gaps(
+    spec: &ConfinementSpec,
+    landlock_abi: u32,
+    workspace: Option<BorrowedFd<'_>>,
+) -> Vec<Gap> {
+    let writes = |grant: &&Grant| grant.access.write && !grant.access.device;
+    let writable = spec.grants.iter().any(|grant| writes(&grant));
+    let is_workspace =
+        |grant: &Grant| matches!(grant.target, Target::Descriptor(Slot::Workspace, _));
+    let leaves = spec.grants.iter().filter(writes).any(is_workspace);
+    let mounts = spec.tier == Tier::Mounts;
+    let hooks = leaves && !(mounts && keeps_hooks(&spec.root, workspace));
+    let ports = matches!(spec.network, Network::TcpConnect(_));
+    [
+        (!mounts, Gap::MetadataOutside),
+        (hooks, Gap::GitHooks),
+        (leaves, Gap::WorkspaceCode),
+        (writable, Gap::DiskSpace),
+        (spec.grants.iter().any(shows_processes), Gap::ProcessesVisible),
+        (ports && landlock_abi < 10, Gap::UdpOpen),
+        (landlock_abi < 7, Gap::Audit),
+        (landlock_abi < 6, Gap::SignalsOutside),
+        (landlock_abi < 5, Gap::DeviceIoctl),
+        (landlock_abi < 3, Gap::TruncateOutside),
+        (spec.no_user_namespace, Gap::NoUserNamespace),
+    ]
+    .into_iter()
+    .filter_map(|(open, gap)| open.then_some(gap))
+    .collect()
+}
+
+/// Whether a grant lets other processes be seen: `/proc` is the machine's own in every tier.
+fn shows_processes(grant: &Grant) -> bool {
+    let Target::Path(path) = &grant.target else { return false };
+    grant.access.read && Path::new("/proc").starts_with(path)
+}
+
+/// Whether the workspace's own repository is among what is protected, and all of that can be.
+fn keeps_hooks(root: &OwnRoot, workspace: Option<BorrowedFd<'_>>) -> bool {
+    let named = |name: &&str| root.protect.iter().any(|it| it.path == Path::new(name));
+    let whole = |workspace: BorrowedFd<'_>| protect::is_whole(workspace, &root.protect);
+    HOOKS.iter().all(named) && workspace.is_some_and(whole)
+}

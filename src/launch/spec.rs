@@ -1,0 +1,225 @@
+//! The wire form between broker and launcher: one launch specification down, steps and outcome up.
+//!
+//! Each message is a frame on the control socket: a little-endian `u32` length (at most [`FRAME_MAX`]) and that many
+//! bytes of postcard. Descriptors ride with the specification by `SCM_RIGHTS`, in the order of [`Slot`].
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::report::{Report, Tier};
+
+/// Longest frame, bytes: the bound on argv and environment (128 KiB) with room for the grants.
+pub const FRAME_MAX: usize = 512 * 1024;
+
+/// Which descriptor rides where beside the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Slot {
+    /// The workspace directory, `O_PATH`.
+    Workspace = 0,
+    /// The working directory, `O_PATH`.
+    Cwd = 1,
+    /// The session's private `TMPDIR`, `O_PATH`.
+    TmpDir = 2,
+}
+
+/// Everything the launcher needs to become the tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchSpec {
+    /// argv; the first is the program: a path, or a name that is looked up in the `PATH` of `environment`.
+    pub argv: Vec<OsString>,
+    /// The whole environment of the tool.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// What it may touch.
+    pub confinement: ConfinementSpec,
+    /// File mode creation mask.
+    pub umask: u32,
+    /// Soft limit on open files.
+    pub nofile_soft: u64,
+    /// `oom_score_adj` (proc(5)), 0..=1000: tools go before the desktop does.
+    pub oom_score_adj: i16,
+    /// Set where no service manager watches over the session.
+    pub supervise: Option<Supervise>,
+}
+
+/// How the launcher stays to watch over its tool (portable host).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supervise {
+    /// A cgroup2 directory of the session's own for the tool to join.
+    pub cgroup: Option<PathBuf>,
+}
+
+/// What the tool may touch, resolved: no globs, no variables, no choices left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfinementSpec {
+    /// What closes pathname sockets.
+    pub tier: Tier,
+    /// What may be touched beneath which paths.
+    pub grants: Vec<Grant>,
+    /// Sockets other than local ones.
+    pub network: Network,
+    /// What the root of tier [`Tier::Mounts`] holds beside the grants.
+    pub root: OwnRoot,
+    /// Whether [`Tier::Mounts`] was wanted and this machine gives none: a gap.
+    pub no_user_namespace: bool,
+    /// For tests: act as on a kernel with at most this Landlock ABI.
+    pub landlock_abi_cap: Option<u32>,
+    /// Whether an ABI below 6 is accepted, its gaps listed.
+    pub allow_degraded: bool,
+}
+
+/// What a root made for one tool holds beside what is granted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnRoot {
+    /// A directory that is there, empty, where nothing granted makes it: the home directory.
+    pub home: Option<PathBuf>,
+    /// Symlinks, from their absolute paths to what they name: other names of what is granted.
+    pub links: BTreeMap<PathBuf, PathBuf>,
+    /// What stays as it is inside a writable workspace.
+    pub protect: Vec<Protected>,
+}
+
+/// Something inside a writable workspace that the tool can only read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protected {
+    /// Relative to the workspace, of plain names only.
+    pub path: PathBuf,
+    /// What is made, empty, where it is missing and its parent is there: a directory, or a file.
+    pub directory: bool,
+}
+
+/// Access beneath one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Where.
+    pub target: Target,
+    /// What.
+    pub access: Access,
+    /// Whether a missing target is passed over (system directories that not every distribution has) or refused.
+    pub optional: bool,
+}
+
+/// Where a grant applies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// A path that the tool cannot change, opened by the launcher.
+    Path(PathBuf),
+    /// A directory opened by the broker, and its name for the report.
+    Descriptor(Slot, PathBuf),
+    /// The session's own terminal.
+    OwnTerminal,
+}
+
+/// Kinds of access; each stands for every Landlock right of its kind that the kernel knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// Read files, list directories.
+    pub read: bool,
+    /// Write, create, remove, rename, link, truncate.
+    pub write: bool,
+    /// Execute.
+    pub execute: bool,
+    /// `ioctl` on device files.
+    pub device: bool,
+}
+
+/// What network a tool has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// No socket family but local pairs.
+    None,
+    /// TCP connections to these ports; no listener.
+    TcpConnect(Vec<u16>),
+    /// Any.
+    All,
+}
+
+/// Broker to launcher.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToLauncher {
+    /// The first frame, with the descriptors.
+    Spec(Box<LaunchSpec>),
+    /// The scope is there: confine and execute.
+    Release,
+}
+
+/// Launcher to broker. Without supervision, end of file after `Confined` means that `execve` succeeded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromLauncher {
+    /// The terminal is taken and the specification understood: place me.
+    Ready,
+    /// The kernel accepted this; `execve` comes next.
+    Confined(Box<Report>),
+    /// A step failed; nothing follows.
+    Failed(Failure),
+    /// Supervised only: the tool runs as this process.
+    Started {
+        /// Process id of the leader, in the broker's PID namespace.
+        pid: i32,
+    },
+    /// Supervised only: the leader ended.
+    Exited {
+        /// The status as wait(2) gives it.
+        status: i32,
+        /// CPU time of the leader and those it waited for, microseconds.
+        cpu_usec: u64,
+        /// Peak resident size of the largest of them, bytes.
+        memory_peak: u64,
+    },
+}
+
+/// A step of opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Step {
+    /// Open the pty.
+    Pty,
+    /// Make the private `TMPDIR`.
+    TmpDir,
+    /// Spawn the launcher.
+    Spawn,
+    /// Hand over the specification.
+    Spec,
+    /// Take the controlling terminal.
+    Terminal,
+    /// Start the scope and place the launcher in it.
+    Scope,
+    /// Enter the working directory.
+    Cwd,
+    /// Restrict itself.
+    Confine,
+    /// Execute the tool.
+    Exec,
+    /// Learn how the tool ended.
+    Wait,
+}
+
+impl Step {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pty => "pty",
+            Self::TmpDir => "tmpdir",
+            Self::Spawn => "spawn",
+            Self::Spec => "spec",
+            Self::Terminal => "terminal",
+            Self::Scope => "scope",
+            Self::Cwd => "cwd",
+            Self::Confine => "confine",
+            Self::Exec => "exec",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+/// Which step failed, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}: {message}", step.as_str())]
+pub struct Failure {
+    /// The step.
+    pub step: Step,
+    /// `errno`, 0 where there is none.
+    pub errno: i32,
+    /// One line for a person; names the value and the rule.
+    pub message: String,
+}
