@@ -59,4 +59,6 @@
 
 pub mod broker;
 #[allow(unsafe_code)]
+pub mod host;
+#[allow(unsafe_code)]
 pub mod launch;

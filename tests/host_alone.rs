@@ -1,0 +1,191 @@
+//! The systemd host where a test must have the user manager to itself: what it does would end or stop
+//! what other tests run. Needs a user manager and a user bus: `tests/run` provides both.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use st2_tools::{
+    broker::{name::UnitName, outcome::Ending},
+    host::{
+        EndedBy, Host, HostError, Place,
+        child::Child,
+        systemd::{SLICE, Systemd},
+    },
+};
+use tokio::sync::Mutex;
+use zbus::Connection;
+
+use support::{SOON, has_members, host, is_forgotten, placed, property, shell, spec, systemctl};
+
+#[path = "host/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+/// Held by the test that has the manager.
+static MANAGER: Mutex<()> = Mutex::const_new(());
+
+#[tokio::test]
+async fn a_sweep_ends_what_is_ours_and_nothing_else() {
+    let _alone = MANAGER.lock().await;
+    let host = host().await;
+    let start = |unit: &str, slice: &str, script: &str| {
+        let mut command = Command::new("systemd-run");
+        command.args(["--user", "--quiet", "--scope", "--unit", unit, "--slice", slice]);
+        command.args(["-p", "TimeoutStopSec=1", "bash", "-c", script]).stdin(Stdio::null());
+        Child::adopt(command.spawn().unwrap()).unwrap()
+    };
+    let deaf = "trap '' TERM HUP; while true; do sleep 1000; done";
+    let units = [
+        ("app-st2tools-left-a.scope", SLICE, deaf),
+        ("app-st2tools-left-b.scope", SLICE, "exec sleep 1000"),
+        ("app-st2tools-foreign-c.scope", "app.slice", "exec sleep 1000"),
+        ("somebody-elses.scope", SLICE, "exec sleep 1000"),
+    ];
+    let mut children: Vec<Child> = units.iter().map(|(u, s, c)| start(u, s, c)).collect();
+    for (unit, ..) in units {
+        while property(&UnitName::foreign(unit), "ActiveState") != "active" {
+            tokio::task::yield_now().await;
+        }
+    }
+    systemctl(&["freeze", units[1].0]);
+    assert!(host.sweep().await.unwrap() >= 2);
+    for child in &mut children[..2] {
+        tokio::time::timeout(SOON, child.exited()).await.unwrap().unwrap();
+    }
+    is_forgotten(&UnitName::foreign(units[0].0)).await;
+    is_forgotten(&UnitName::foreign(units[1].0)).await;
+    for (child, (unit, ..)) in children[2..].iter().zip(&units[2..]) {
+        assert!(!child.process().has_ended().unwrap(), "{unit}");
+        assert_eq!(property(&UnitName::foreign(*unit), "ActiveState"), "active");
+        systemctl(&["stop", unit]);
+    }
+    assert_eq!(host.sweep().await.unwrap(), 0);
+}
+
+/// The user manager's process, stopped until this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    async fn manager() -> Self {
+        let connection = Connection::session().await.unwrap();
+        let bus = zbus::fdo::DBusProxy::new(&connection).await.unwrap();
+        let name = "org.freedesktop.systemd1".try_into().unwrap();
+        let pid = bus.get_connection_unix_process_id(name).await.unwrap();
+        let pid = Pid::from_raw(pid.cast_signed());
+        kill(pid, Signal::SIGSTOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        kill(self.0, Signal::SIGCONT).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_manager_that_does_not_answer_is_a_typed_error_and_leaves_nothing() {
+    let _alone = MANAGER.lock().await;
+    let host = host().await;
+    let spec = spec("silent");
+    let (mut child, _gate) = shell("exec sleep 1000");
+    let stopped = Stopped::manager().await;
+    let error = host.place(&spec, child.process()).await.unwrap_err();
+    assert!(matches!(error, HostError::Silent { .. }), "{error}");
+    assert_eq!(error.errno(), libc::ETIMEDOUT);
+    let killed = Ending::Signaled { signal: libc::SIGKILL, core_dumped: false };
+    assert_eq!(child.exited().await.unwrap().ending, killed);
+    drop(stopped);
+    is_forgotten(&spec.unit).await;
+    // And it works again.
+    let (scope, _child) = placed(&host, &spec, "exec sleep 1000").await;
+    scope.kill().await.unwrap();
+    assert_eq!(scope.emptied(SOON).await, 0);
+    scope.retire().await;
+}
+
+#[tokio::test]
+async fn a_manager_that_does_not_answer_delays_no_kill() {
+    let _alone = MANAGER.lock().await;
+    let host = host().await;
+    let spec = spec("killsilent");
+    let (scope, mut child) = placed(&host, &spec, "trap '' TERM HUP; sleep 1000 & wait").await;
+    has_members(&scope, 2).await;
+    let stopped = Stopped::manager().await;
+    scope.kill().await.unwrap();
+    let emptied = tokio::time::timeout(Duration::from_secs(1), scope.emptied(SOON)).await;
+    assert_eq!(emptied.unwrap(), 0);
+    child.exited().await.unwrap();
+    drop(stopped);
+    scope.retire().await;
+    is_forgotten(&spec.unit).await;
+}
+
+#[tokio::test]
+async fn a_session_survives_a_new_start_of_the_manager() {
+    let _alone = MANAGER.lock().await;
+    let host = host().await;
+    for command in ["daemon-reload", "daemon-reexec"] {
+        let spec = spec(&command.replace('-', ""));
+        let idle = "trap 'exit 0' TERM HUP; sleep 1000 & wait";
+        let (scope, mut child) = placed(&host, &spec, idle).await;
+        has_members(&scope, 2).await;
+        systemctl(&[command]);
+        assert_eq!(property(&spec.unit, "ActiveState"), "active");
+        systemctl(&["stop", spec.unit.as_str()]);
+        assert_eq!(child.exited().await.unwrap().ending, Ending::Exited(0));
+        assert_eq!(scope.ended_by().await, EndedBy::Manager);
+        scope.retire().await;
+        is_forgotten(&spec.unit).await;
+        let after = support::spec(&format!("after{}", command.replace('-', "")));
+        let (scope, _child) = placed(&host, &after, "exec sleep 1000").await;
+        scope.stop().await.unwrap();
+        assert_eq!(scope.emptied(SOON).await, 0);
+        scope.retire().await;
+    }
+}
+
+#[tokio::test]
+async fn a_lost_bus_is_a_typed_error() {
+    let _alone = MANAGER.lock().await;
+    let connection = Connection::session().await.unwrap();
+    let own = host().await.own_unit().clone();
+    let host = Systemd::bound_to(&connection, own).await.unwrap();
+    let spec = spec("nobus");
+    let (mut child, _gate) = shell("exec sleep 1000");
+    connection.close().await.unwrap();
+    let error = host.place(&spec, child.process()).await.unwrap_err();
+    assert!(matches!(error, HostError::Manager { .. }), "{error}");
+    child.exited().await.unwrap();
+    is_forgotten(&spec.unit).await;
+}
+
+#[tokio::test]
+async fn after_many_sessions_nothing_is_left() {
+    let _alone = MANAGER.lock().await;
+    let host = host().await;
+    let mut descriptors = Vec::new();
+    for round in 0..60 {
+        let spec = spec(&format!("many{round}x"));
+        let (scope, mut child) = placed(&host, &spec, "sleep 1000 & exit 0").await;
+        child.exited().await.unwrap();
+        scope.stop().await.unwrap();
+        assert_eq!(scope.emptied(SOON).await, 0);
+        let group = scope.group().path().to_owned();
+        scope.usage().await;
+        scope.retire().await;
+        is_forgotten(&spec.unit).await;
+        assert!(!group.exists(), "{}", group.display());
+        descriptors.push(std::fs::read_dir("/proc/self/fd").unwrap().count());
+    }
+    assert_eq!(descriptors[59], descriptors[9], "{descriptors:?}");
+    assert_eq!(systemctl(&["list-units", "--all", "--plain", "--no-legend", "app-st2tools-*"]), "");
+}
