@@ -62,3 +62,4 @@ pub mod broker;
 pub mod host;
 #[allow(unsafe_code)]
 pub mod launch;
+pub mod terminal;

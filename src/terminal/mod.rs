@@ -1,0 +1,301 @@
+//! The live bytes of a session: from the tool's terminal to whoever reads, and back.
+//!
+//! ```text
+//!                       ┌──────────── Output ───────────┐
+//!   controller ──pump──▶│ ring, backlog, subscriptions  │──▶ read, read_wait, streams
+//!        ▲              └───────────────────────────────┘
+//!        └─────pump──── Input (bounded queue) ◀──────────── write, streams
+//! ```
+//!
+//! One task for each session, the pump, reads and writes the controller end, and nothing that a
+//! reader does or fails to do holds it up. Output is addressed by its offset since the session
+//! began. The newest bytes are retained in a ring; an attached stream is a cursor that moves over
+//! the same bytes, and what a slow one still needs of those that left the ring is kept in a
+//! backlog, once for all streams. One task for each stream moves bytes from there to its socket.
+//!
+//! Every queue is bounded: the ring by its capacity and the pool of all rings, a stream by
+//! [`Terminal::MAX_STREAM_LAG`], the input by [`Bounds::input_queue_bytes`], streams by
+//! [`Bounds::streams`].
+#![forbid(unsafe_code)]
+
+use std::{
+    fmt, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    sync::watch::{Receiver, Sender},
+    time::{Instant, timeout},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+mod backlog;
+mod bounds;
+mod input;
+mod output;
+mod pool;
+mod pump;
+mod ring;
+mod span;
+mod stream;
+
+pub use bounds::Bounds;
+pub use input::WriteError;
+pub use output::{Chunk, ReadError};
+pub use pool::RingPool;
+pub use stream::{AttachError, Attached, Mode, Replay};
+
+use crate::host::watch::watch;
+
+use input::Input;
+use output::{Output, SubscriptionId};
+use pump::Pump;
+use ring::Ring;
+
+/// The terminal of one session, as the broker sees it.
+///
+/// Cheap to clone. When the last clone is gone, its streams end and its descriptors are closed.
+#[derive(Debug, Clone)]
+pub struct Terminal {
+    shared: Arc<Shared>,
+    _alive: Arc<DropGuard>,
+}
+
+/// How much has flowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes that the tool wrote.
+    pub bytes_out: u64,
+    /// Bytes of input that were accepted.
+    pub bytes_in: u64,
+    /// Bytes of output that can be read no longer, since newer ones took their place.
+    pub bytes_dropped: u64,
+    /// When bytes last flowed, either way, or else when the session began: µs since the epoch.
+    pub last_activity_usec: u64,
+}
+
+/// What the tasks of a session have in common.
+struct Shared {
+    output: Sender<Output>,
+    input: Input,
+    attached: Sender<u32>,
+    /// How many may be attached.
+    streams: u32,
+    /// By when the rest must be read, once asked for.
+    drain: Sender<Option<Instant>>,
+    controller: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
+    last_activity_usec: AtomicU64,
+    /// Cancelled when nobody has the terminal any longer.
+    gone: CancellationToken,
+}
+
+impl Terminal {
+    /// 4 MiB: the largest ring. A request for more gets this.
+    pub const MAX_RING: usize = Ring::MAX_CAPACITY;
+    /// 4 KiB: the smallest ring. A request for less gets this.
+    pub const MIN_RING: usize = Ring::MIN_CAPACITY;
+    /// 8 MiB: how far a stream may fall behind before it is disconnected. Less where the
+    /// [`RingPool`] has no memory left for slow streams, but never less than the ring.
+    pub const MAX_STREAM_LAG: u64 = Output::MAX_LAG;
+
+    /// Starts to read and write the controller end of a pty, within `bounds`. Must be called on a tokio runtime.
+    ///
+    /// `user` is a user end of the same pty. It is held, never read or written, until
+    /// [`Self::drain`]: while somebody has it open, a tool that closes its terminal and opens it
+    /// again later does not look like one that ended.
+    ///
+    /// # Errors
+    /// As fcntl(2) and epoll_ctl(2).
+    pub fn start(
+        controller: OwnedFd,
+        user: OwnedFd,
+        bounds: Bounds,
+        pool: &RingPool,
+    ) -> io::Result<Self> {
+        let flags = OFlag::from_bits_retain(fcntl(&controller, FcntlArg::F_GETFL)?);
+        fcntl(&controller, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+        let controller = Arc::new(watch(controller, Interest::READABLE | Interest::WRITABLE)?);
+        let gone = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            output: Sender::new(Output::new(bounds.ring_bytes, pool)),
+            input: Input::new(&bounds),
+            attached: Sender::new(0),
+            streams: bounds.streams,
+            drain: Sender::new(None),
+            controller: Mutex::new(Some(controller.clone())),
+            last_activity_usec: AtomicU64::new(now_usec()),
+            gone: gone.clone(),
+        });
+        let pump = Pump::new(shared.clone(), controller, user);
+        tokio::spawn(gone.clone().run_until_cancelled_owned(pump.run()));
+        Ok(Self { shared, _alive: Arc::new(gone.drop_guard()) })
+    }
+
+    /// Reads the rest of the output and closes the terminal. To be called when the session's leader
+    /// ended and its scope is empty.
+    ///
+    /// The rest ends when nobody has the user end open any longer, or after `at_most`, whoever
+    /// still has it open. Then the descriptors are closed, streams show their last bytes and end,
+    /// and reads are told of the end. What is retained stays readable. Where called again, the
+    /// first deadline holds.
+    pub async fn drain(&self, at_most: Duration) {
+        self.shared.drain.send_if_modified(|deadline| {
+            let first = deadline.is_none();
+            deadline.get_or_insert_with(|| Instant::now() + at_most);
+            first
+        });
+        let ended = self.shared.output.subscribe().wait_for(Output::has_ended).await.map(drop);
+        ended.expect("the sender is in self.shared");
+    }
+
+    /// Queues input for the tool: all of it, or none. Gives how many bytes were accepted since the
+    /// session began, from all writers. Never waits.
+    ///
+    /// # Errors
+    /// [`WriteError`]; nothing was queued then.
+    pub fn write(&self, bytes: &[u8]) -> Result<u64, WriteError> {
+        self.shared.input.push(bytes).inspect(|_| self.shared.touch())
+    }
+
+    /// Up to `max` bytes of output from `cursor` on, without waiting. Where bytes at the cursor
+    /// were dropped the piece begins later.
+    ///
+    /// # Errors
+    /// [`ReadError::BadCursor`] where `cursor` lies after the last byte so far.
+    pub fn read(&self, cursor: u64, max: usize) -> Result<Chunk, ReadError> {
+        self.shared.output.borrow().read(cursor, max)
+    }
+
+    /// As [`Self::read`], but where there is nothing at the cursor, waits for output or the end, at
+    /// most so long.
+    ///
+    /// # Errors
+    /// As [`Self::read`], at once.
+    pub async fn read_wait(
+        &self,
+        cursor: u64,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Chunk, ReadError> {
+        self.shared.output.borrow().read(cursor, 0)?;
+        let mut changes = self.shared.output.subscribe();
+        let arrived = changes.wait_for(|output| output.end() > cursor || output.has_ended());
+        let _in_time = timeout(wait, arrived).await.is_ok();
+        self.read(cursor, max)
+    }
+
+    /// Attaches a client: gives the client's end of a fresh socket pair that shows the output from
+    /// where `replay` says, without a gap and nothing twice, up to the session's end and then EOF.
+    ///
+    /// With [`Mode::Control`] what the client sends is input; its socket is not read while
+    /// its bound of bytes waits for the tool. A client detaches by closing its end, and what
+    /// it sent for which there was no room yet is dropped then; a client that only shuts down its
+    /// sending half still sees output. A client that falls [`Self::MAX_STREAM_LAG`] behind sees EOF
+    /// early. After the session's end a stream shows what is retained, then EOF.
+    ///
+    /// # Errors
+    /// [`AttachError`]; nothing is left of the stream then.
+    pub fn attach(&self, mode: Mode, replay: Replay) -> Result<Attached, AttachError> {
+        stream::attach(&self.shared, mode, replay)
+    }
+
+    /// How many streams are attached, to be read now or watched.
+    #[must_use]
+    pub fn attached(&self) -> Receiver<u32> {
+        self.shared.attached.subscribe()
+    }
+
+    /// Lends the controller end, to be asked or set; `None` when it is closed. The drain waits for
+    /// `with`, which must not block.
+    pub fn controller<R>(&self, with: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
+        let controller = self.shared.controller.lock().unwrap_or_else(PoisonError::into_inner);
+        controller.as_ref().map(|controller| with(controller.get_ref().as_fd()))
+    }
+
+    /// How much has flowed so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let (bytes_out, bytes_dropped) = {
+            let output = self.shared.output.borrow();
+            (output.end(), output.dropped())
+        };
+        Stats {
+            bytes_out,
+            bytes_in: self.shared.input.accepted(),
+            bytes_dropped,
+            last_activity_usec: self.shared.last_activity_usec.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Shared {
+    /// Stores what the tool wrote and wakes who waits for it.
+    fn wrote(&self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.output.send_modify(|output| output.append(bytes));
+            self.touch();
+        }
+    }
+
+    /// Closes the controller end, then announces the end.
+    fn finish(&self) {
+        self.input.close();
+        drop(self.controller.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.output.send_modify(Output::finish);
+    }
+
+    fn subscribe(
+        &self,
+        replay: Replay,
+        cut: CancellationToken,
+    ) -> Result<(SubscriptionId, u64), ReadError> {
+        self.quietly(|output| {
+            let cursor = match replay {
+                Replay::Retained => 0,
+                Replay::From(cursor) => cursor,
+                Replay::Nothing => output.end(),
+            };
+            output.subscribe(cursor, cut)
+        })
+    }
+
+    fn unsubscribe(&self, id: SubscriptionId) {
+        self.quietly(|output| output.unsubscribe(id));
+    }
+
+    fn taken(&self, id: SubscriptionId, count: usize) {
+        self.quietly(|output| output.taken(id, count));
+    }
+
+    /// Changes what no reader waits for.
+    fn quietly<R>(&self, change: impl FnOnce(&mut Output) -> R) -> R {
+        let mut result = None;
+        self.output.send_if_modified(|output| {
+            result = Some(change(output));
+            false
+        });
+        result.expect("the change was made")
+    }
+
+    fn touch(&self) {
+        self.last_activity_usec.store(now_usec(), Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("output", &*self.output.borrow()).finish_non_exhaustive()
+    }
+}
+
+fn now_usec() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,147 @@
+//! The only reader and writer of a session's controller end.
+//!
+//! Linux answers `EIO` to a read of the controller as soon as nobody has the user end open, also
+//! when a tool closes its terminal only to open it again later; and an epoll registration then
+//! reports a hang-up without end. So the pump keeps a user end of its own open until it is asked to
+//! drain: before that there is no `EIO`, after that `EIO` is the end. The tool does not see the
+//! difference: SIGHUP to its foreground group comes from the end of the session leader and from
+//! closing the controller, neither from the user ends that others have, and no output is lost by
+//! it. What is left is vhangup(2), which needs a capability that no tool has: it stops the pump
+//! until the drain.
+
+use std::{
+    convert::Infallible,
+    os::fd::{AsFd, OwnedFd},
+    sync::Arc,
+};
+
+use nix::{errno::Errno, unistd::read};
+use tokio::{
+    io::unix::AsyncFd,
+    task::{consume_budget, yield_now},
+    time::{Instant, timeout_at},
+};
+use tracing::{debug, warn};
+
+use super::Shared;
+
+/// What is read before it is stored: four times what a pty gives at once.
+const BUFFER: usize = 16 << 10;
+/// How many full buffers are read before others get their turn.
+const BUFFERS_IN_A_ROW: usize = 4;
+
+/// Moves bytes between the controller end and the queues, until the session is over.
+#[derive(Debug)]
+pub(super) struct Pump {
+    shared: Arc<Shared>,
+    controller: Arc<AsyncFd<OwnedFd>>,
+    user: OwnedFd,
+}
+
+/// How far a turn of reading got.
+enum Turn {
+    /// There is more.
+    Used,
+    /// There is nothing more for now.
+    Empty,
+    /// Nobody has the user end open.
+    HungUp,
+}
+
+impl Pump {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        controller: Arc<AsyncFd<OwnedFd>>,
+        user: OwnedFd,
+    ) -> Self {
+        Self { shared, controller, user }
+    }
+
+    /// Runs until drained; every descriptor is closed before the end is announced.
+    pub(super) async fn run(self) {
+        let deadline = tokio::select! {
+            deadline = self.asked_to_drain() => deadline,
+            never = self.flow() => match never {},
+        };
+        let Self { shared, controller, user } = self;
+        drop(user);
+        let drained = timeout_at(deadline, draw(&shared, &controller)).await;
+        debug!(complete = drained.is_ok(), "terminal drained");
+        drop(controller);
+        shared.finish();
+    }
+
+    async fn asked_to_drain(&self) -> Instant {
+        let mut drain = self.shared.drain.subscribe();
+        let deadline = drain.wait_for(Option::is_some).await.ok().and_then(|asked| *asked);
+        deadline.expect("the sender is in self.shared, and the value was waited for")
+    }
+
+    /// Both directions at once, and neither waits for the other. Does not end by itself.
+    async fn flow(&self) -> Infallible {
+        let reading = async {
+            draw(&self.shared, &self.controller).await;
+            warn!("terminal hung up while its tool runs");
+        };
+        tokio::join!(reading, self.feed());
+        std::future::pending().await
+    }
+
+    /// Gives the tool what is typed, until the terminal is hung up.
+    async fn feed(&self) {
+        loop {
+            self.shared.input.queued().await;
+            let Ok(mut guard) = self.controller.writable().await else { return };
+            let closed = guard.ready().is_write_closed();
+            match guard.try_io(|controller| self.shared.input.give_to(controller.as_fd())) {
+                Ok(Ok(_)) => consume_budget().await,
+                Ok(Err(_)) => return,
+                Err(_would_block) if closed => return,
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+/// Reads what the tool writes, until nobody has the user end open and all of it is read.
+async fn draw(shared: &Shared, controller: &AsyncFd<OwnedFd>) {
+    loop {
+        let Ok(mut guard) = controller.readable().await else { return };
+        match take_turn(shared, controller.get_ref()) {
+            Turn::Used => yield_now().await,
+            // A readiness that says closed stays so, even where the user end was opened anew:
+            // nothing of what was written before that is left.
+            Turn::Empty if guard.ready().is_read_closed() => return,
+            Turn::Empty => guard.clear_ready(),
+            Turn::HungUp => return,
+        }
+    }
+}
+
+/// Reads and stores at most 64 KiB.
+fn take_turn(shared: &Shared, controller: &OwnedFd) -> Turn {
+    let mut buffer = [0; BUFFER];
+    for _ in 0..BUFFERS_IN_A_ROW {
+        let mut filled = 0;
+        let stop = loop {
+            match read(controller, &mut buffer[filled..]) {
+                Ok(0) => break Some(Turn::HungUp),
+                Ok(count) => filled += count,
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => break Some(Turn::Empty),
+                Err(errno) => {
+                    debug!(%errno, "reading a terminal ended");
+                    break Some(Turn::HungUp);
+                }
+            }
+            if filled == buffer.len() {
+                break None;
+            }
+        };
+        shared.wrote(&buffer[..filled]);
+        if let Some(turn) = stop {
+            return turn;
+        }
+    }
+    Turn::Used
+}

@@ -1,0 +1,264 @@
+//! One attached client: a socket that shows the session's output from a chosen byte on, and takes
+//! input.
+
+use std::{
+    io::{self, Read},
+    net::Shutdown,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    sync::Arc,
+};
+
+use nix::sys::socket::{MsgFlags, send};
+use tokio::{
+    io::{Interest, Ready, unix::AsyncFd},
+    task::consume_budget,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::host::watch::watch_copy;
+
+use super::{
+    Shared,
+    input::Taken,
+    output::{Pending, ReadError, SubscriptionId},
+};
+
+/// What a stream's client may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// See output and give input.
+    Control,
+    /// See output. A write to the stream fails with `EPIPE`.
+    Observe,
+}
+
+/// Where a stream begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replay {
+    /// With the oldest byte retained.
+    Retained,
+    /// With this byte of the session, or the oldest retained where that is later.
+    From(u64),
+    /// With what the tool writes next.
+    Nothing,
+}
+
+/// A stream as its client gets it.
+#[derive(Debug)]
+pub struct Attached {
+    /// The client's end, in blocking mode and closed on exec.
+    pub socket: UnixStream,
+    /// The offset of the first byte that it will show.
+    pub begin: u64,
+}
+
+/// A stream that cannot be given.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The session has as many as it may have.
+    #[error("the session already has {limit} attached streams")]
+    TooManyStreams {
+        /// How many there may be.
+        limit: u32,
+    },
+    /// The stream is to begin after the end of the output.
+    #[error(transparent)]
+    Cursor(#[from] ReadError),
+    /// No socket was to be had.
+    #[error("cannot make a stream: {source}")]
+    Socket {
+        /// Of socketpair(2) or fcntl(2).
+        source: io::Error,
+    },
+}
+
+/// Bytes given to a socket at once.
+const BURST: usize = 64 << 10;
+
+/// The broker's side of an attached client.
+#[derive(Debug)]
+struct Stream {
+    socket: UnixStream,
+    subscription: SubscriptionId,
+    cut: CancellationToken,
+    slot: Slot,
+}
+
+/// One of the places for streams that a session has.
+#[derive(Debug)]
+struct Slot(Arc<Shared>);
+
+/// Whether the client is listened to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listening {
+    /// What it sends is input.
+    Yes,
+    /// Not until the tool has read some of the input that waits.
+    WhenRoom,
+    /// It may not send, or has said that it will not.
+    No,
+}
+
+/// Why a stream ends.
+#[derive(Debug)]
+enum End {
+    /// It has shown the session's last byte.
+    Complete,
+    /// Its client left.
+    Detached,
+    /// Its client was too slow.
+    Cut,
+}
+
+/// Attaches a client. The stream lives as long as the client and the terminal do.
+pub(super) fn attach(
+    shared: &Arc<Shared>,
+    mode: Mode,
+    replay: Replay,
+) -> Result<Attached, AttachError> {
+    let slot = Slot::take(shared)?;
+    let (ours, socket) = pair(mode).map_err(|source| AttachError::Socket { source })?;
+    let cut = CancellationToken::new();
+    let (subscription, begin) = shared.subscribe(replay, cut.clone())?;
+    let stream = Stream { socket: ours, subscription, cut, slot };
+    let terminal_gone = shared.gone.clone();
+    let listening = if mode == Mode::Control { Listening::Yes } else { Listening::No };
+    tokio::spawn(terminal_gone.run_until_cancelled_owned(stream.run(listening)));
+    Ok(Attached { socket, begin })
+}
+
+fn pair(mode: Mode) -> io::Result<(UnixStream, UnixStream)> {
+    let (ours, client) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    if mode == Mode::Observe {
+        ours.shutdown(Shutdown::Read)?;
+    }
+    Ok((ours, client))
+}
+
+impl Slot {
+    fn take(shared: &Arc<Shared>) -> Result<Self, AttachError> {
+        let limit = shared.streams;
+        let taken = shared.attached.send_if_modified(|count| {
+            let free = *count < limit;
+            *count += u32::from(free);
+            free
+        });
+        if taken { Ok(Self(shared.clone())) } else { Err(AttachError::TooManyStreams { limit }) }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.attached.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Stream {
+    async fn run(self, mut listening: Listening) {
+        let end = loop {
+            match self.flow(&mut listening).await {
+                Ok(None) => {}
+                Ok(Some(end)) => break end,
+                Err(error) => {
+                    warn!(%error, "cannot wait for an attached stream");
+                    break End::Detached;
+                }
+            }
+        };
+        debug!(?end, "stream ended");
+    }
+
+    /// Serves both directions until the stream ends or `listening` changes.
+    async fn flow(&self, listening: &mut Listening) -> io::Result<Option<End>> {
+        // Without an interest in reading, epoll reports the client's leaving (EPOLLHUP) but not
+        // that it merely sends no more (EPOLLRDHUP), which would hide it.
+        let receiving = match listening {
+            Listening::Yes => Interest::READABLE,
+            Listening::WhenRoom | Listening::No => Interest::PRIORITY,
+        };
+        let interest = Interest::WRITABLE | receiving;
+        let socket = watch_copy(self.socket.as_fd(), interest)?;
+        tokio::select! {
+            () = self.cut.cancelled() => Ok(Some(End::Cut)),
+            end = self.show(&socket) => Ok(Some(end)),
+            next = self.listen(&socket), if *listening == Listening::Yes => Ok(match next {
+                Ok(next) => { *listening = next; None }
+                Err(_left) => Some(End::Detached),
+            }),
+            () = left(&socket), if *listening != Listening::Yes => Ok(Some(End::Detached)),
+            () = self.slot.0.input.room(), if *listening == Listening::WhenRoom => {
+                *listening = Listening::Yes;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Gives the client the output.
+    async fn show(&self, socket: &AsyncFd<OwnedFd>) -> End {
+        let output = &self.slot.0.output;
+        let mut changes = output.subscribe();
+        loop {
+            let Ok(mut guard) = socket.writable().await else { return End::Detached };
+            changes.mark_unchanged();
+            let pending = output.borrow().pending(self.subscription, BURST);
+            let bytes = match pending {
+                Pending::Bytes(bytes) => bytes,
+                Pending::End => return End::Complete,
+                Pending::Nothing if changes.changed().await.is_ok() => continue,
+                Pending::Nothing => return End::Complete,
+            };
+            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+            match guard.try_io(|socket| Ok(send(socket.as_raw_fd(), &bytes, flags)?)) {
+                Ok(Ok(count)) => self.slot.0.taken(self.subscription, count),
+                Ok(Err(_left)) => return End::Detached,
+                Err(_would_block) => {}
+            }
+            consume_budget().await;
+        }
+    }
+
+    /// Takes the client's input until it sends no more or there is no room; an error is its
+    /// leaving.
+    async fn listen(&self, socket: &AsyncFd<OwnedFd>) -> io::Result<Listening> {
+        loop {
+            let mut guard = socket.readable().await?;
+            match guard.try_io(|socket| self.slot.0.input.take_from(socket.as_fd())) {
+                Ok(Ok(Taken::Bytes(_))) => self.slot.0.touch(),
+                Ok(Ok(Taken::Full)) => return Ok(Listening::WhenRoom),
+                Ok(Ok(Taken::End)) => return Ok(Listening::No),
+                Ok(Err(left)) => return Err(left),
+                Err(_would_block) => {}
+            }
+            consume_budget().await;
+        }
+    }
+}
+
+impl Drop for Stream {
+    /// Takes the input that was sent before, and lets the client see the end after its last byte. A
+    /// socket closed with input still in it would show `ECONNRESET` instead (unix(7)); once shut
+    /// down, it gets no more of that.
+    fn drop(&mut self) {
+        self.slot.0.unsubscribe(self.subscription);
+        let _ = self.socket.shutdown(Shutdown::Both);
+        while let Ok(Taken::Bytes(_)) = self.slot.0.input.take_from(self.socket.as_fd()) {}
+        let mut no_room = [0; 4096];
+        while (&self.socket).read(&mut no_room).is_ok_and(|count| count > 0) {}
+    }
+}
+
+/// Waits until the client has closed its end.
+async fn left(socket: &AsyncFd<OwnedFd>) {
+    while let Ok(mut guard) = socket.ready(Interest::PRIORITY).await {
+        if guard.ready().is_read_closed() {
+            return;
+        }
+        guard.clear_ready_matching(Ready::PRIORITY);
+    }
+}

@@ -1,0 +1,9 @@
+//! The terminal with real tools on real ptys.
+#![forbid(unsafe_code)]
+// Beside tests too: an `unwrap` of a test is one of its assertions.
+#![allow(clippy::unwrap_used)]
+
+mod ending;
+mod flow;
+mod streams;
+mod tool;
