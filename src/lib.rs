@@ -58,8 +58,10 @@
 #![deny(unsafe_code)]
 
 pub mod broker;
+pub mod config;
 #[allow(unsafe_code)]
 pub mod host;
 #[allow(unsafe_code)]
 pub mod launch;
+pub mod policy;
 pub mod terminal;

@@ -1,0 +1,183 @@
+//! What a request would get: the answer of a dry run, as plain facts.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::{OsStr, OsString},
+    os::fd::AsFd,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nix::unistd::{AccessFlags, access};
+
+use crate::{
+    config::Settings,
+    launch::{
+        confine,
+        report::{Gap, Tier, all_gaps},
+        spec::{Access, Grant, Network, Target},
+    },
+    policy::{
+        catalogue::Catalogue,
+        refusal::Refusal,
+        request::Request,
+        resolve::{self, Resolved},
+        surroundings::Surroundings,
+    },
+};
+
+/// What a request would get, or why it would get nothing.
+#[derive(Debug)]
+pub enum Explanation {
+    /// It would be opened like this.
+    Granted(Box<Facts>),
+    /// It would be refused.
+    Refused(Refusal),
+}
+
+/// What would be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// The file that would be executed; none where none is found, and `execve` would fail.
+    pub program: Option<String>,
+    /// Working directory.
+    pub cwd: String,
+    /// Workspace.
+    pub workspace: String,
+    /// Names of the environment.
+    pub environment: Vec<String>,
+    /// Paths that can be read.
+    pub read: Vec<String>,
+    /// Paths that can be written.
+    pub write: Vec<String>,
+    /// Paths from which programs can be executed.
+    pub execute: Vec<String>,
+    /// Device nodes; `terminal` is the session's own.
+    pub devices: Vec<String>,
+    /// `none`, `all` or `tcp:PORT,…`.
+    pub network: String,
+    /// Tier of confinement.
+    pub tier: Tier,
+    /// Landlock ABI, 0..=255.
+    pub landlock_abi: u32,
+    /// What the host cannot promise. What the kernel cannot enforce is known once it has accepted a
+    /// ruleset.
+    pub gaps: Vec<Gap>,
+    /// Milliseconds that it outlives a vanished owner.
+    pub grace_ms: u64,
+    /// Longest life, milliseconds; 0 is none.
+    pub timeout_ms: u64,
+    /// From the first gentle signal to SIGKILL, milliseconds.
+    pub stop_timeout_ms: u64,
+    /// Most memory, bytes; 0 is no bound.
+    pub memory_max: u64,
+    /// Most processes and threads; 0 is no bound.
+    pub tasks_max: u64,
+    /// Output ring, bytes.
+    pub ring_bytes: u64,
+    /// Terminal size: columns, rows.
+    pub size: (u16, u16),
+    /// The file that declares the tool.
+    pub source: String,
+}
+
+/// Says what a request would get: the same judgement as for opening, and nothing is opened.
+#[must_use]
+pub fn explain(
+    catalogue: &Catalogue,
+    tool: &str,
+    request: &Request,
+    surroundings: &Surroundings,
+    settings: &Settings,
+    tmpdir: &Path,
+) -> Explanation {
+    match resolve::resolve(catalogue, tool, request, surroundings, settings, tmpdir) {
+        Err(refusal) => Explanation::Refused(refusal),
+        Ok(resolved) => {
+            let landlock_abi = resolve::landlock_abi(surroundings, settings);
+            let workspace = Some(resolved.workspace_fd.as_fd());
+            let own = confine::gaps(&resolved.spec.confinement, landlock_abi, workspace);
+            let gaps = all_gaps(&own, &surroundings.host_gaps);
+            let facts = Facts { landlock_abi, gaps, ..Facts::of(&resolved) };
+            Explanation::Granted(Box::new(facts))
+        }
+    }
+}
+
+impl Facts {
+    fn of(resolved: &Resolved) -> Self {
+        let grants = resolved.spec.confinement.grants.as_slice();
+        Self {
+            argv: resolved
+                .spec
+                .argv
+                .iter()
+                .map(|part| part.to_string_lossy().into_owned())
+                .collect(),
+            program: program(resolved).map(|path| path.display().to_string()),
+            cwd: resolved.cwd.display().to_string(),
+            workspace: resolved.workspace.display().to_string(),
+            environment: names(&resolved.spec.environment),
+            read: paths(grants, |access| access.read && !access.device),
+            write: paths(grants, |access| access.write && !access.device),
+            execute: paths(grants, |access| access.execute),
+            devices: paths(grants, |access| access.device),
+            network: network(&resolved.spec.confinement.network),
+            tier: resolved.spec.confinement.tier,
+            landlock_abi: 0,
+            gaps: Vec::new(),
+            grace_ms: millis(resolved.grace),
+            timeout_ms: resolved.timeout.map_or(0, millis),
+            stop_timeout_ms: millis(resolved.stop_timeout),
+            memory_max: resolved.memory_max.unwrap_or(0),
+            tasks_max: resolved.tasks_max.unwrap_or(0),
+            ring_bytes: resolved.ring_bytes as u64,
+            size: (resolved.columns, resolved.rows),
+            source: resolved.source.display().to_string(),
+        }
+    }
+}
+
+/// Looks a program up as execvp(3) does.
+fn program(resolved: &Resolved) -> Option<PathBuf> {
+    let program = Path::new(resolved.spec.argv.first()?);
+    let is_executable = |path: &PathBuf| path.is_file() && access(path, AccessFlags::X_OK).is_ok();
+    if program.as_os_str().as_bytes().contains(&b'/') {
+        return Some(resolved.cwd.join(program)).filter(is_executable);
+    }
+    let path = resolved.spec.environment.get(OsStr::new("PATH"))?;
+    env::split_paths(path).map(|directory| directory.join(program)).find(is_executable)
+}
+
+fn names(environment: &BTreeMap<OsString, OsString>) -> Vec<String> {
+    environment.keys().map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+fn paths(grants: &[Grant], wanted: impl Fn(Access) -> bool) -> Vec<String> {
+    let granted = grants.iter().filter(|grant| wanted(grant.access));
+    granted
+        .map(|grant| match &grant.target {
+            Target::Path(path) | Target::Descriptor(_, path) => path.display().to_string(),
+            Target::OwnTerminal => "terminal".to_owned(),
+        })
+        .collect()
+}
+
+fn network(network: &Network) -> String {
+    match network {
+        Network::None => "none".to_owned(),
+        Network::All => "all".to_owned(),
+        Network::TcpConnect(ports) => {
+            let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+            format!("tcp:{}", ports.join(","))
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

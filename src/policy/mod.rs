@@ -1,0 +1,38 @@
+//! Which tools exist and what a request may ask of each: files, read and validated, then resolved
+//! against one request.
+//!
+//! ```text
+//! search path → catalogue (tools, profiles) ─┐
+//! broker.toml, environment → settings ───────┼─ resolve ─→ Resolved or Refusal
+//! one Open → request, surroundings ──────────┘
+//! ```
+//!
+//! Nothing here starts anything. A policy file that cannot be used disables what it declares; it
+//! never widens anything.
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+pub mod catalogue;
+pub mod cause;
+pub mod explain;
+pub mod file;
+pub mod grants;
+pub mod judge;
+pub mod off_limits;
+pub mod profile;
+pub mod protect;
+pub mod refusal;
+pub mod request;
+pub mod resolve;
+pub mod search_path;
+pub mod surroundings;
+pub mod template;
+pub mod tool;
+pub mod workspace;
+
+mod environment;
+mod narrow;
+mod settled;
+
+#[cfg(test)]
+mod bed;

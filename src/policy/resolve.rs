@@ -1,0 +1,282 @@
+//! Declaration × request → launch specification.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{
+    broker::name::{ToolName, UnitName},
+    config::{Limits, MaxTier, Settings},
+    launch::{
+        report::Tier,
+        spec::{ConfinementSpec, LaunchSpec, OwnRoot},
+    },
+    policy::{
+        arguments::Inside,
+        catalogue::{Catalogue, Entry},
+        environment,
+        grants::{self, SessionValues},
+        narrow::{self, Narrowed},
+        off_limits::OffLimits,
+        refusal::{InvalidArgs, LimitReached, Missing, NoSuchTool, NotPermitted, Refusal},
+        request::{LeaseKind, Request},
+        surroundings::Surroundings,
+        tool::Tool,
+        workspace::{self, Opened, WorkspaceError},
+    },
+};
+
+/// `oom_score_adj` of every tool: above the 200 of a desktop's applications, so that tools go
+/// before them.
+const OOM_SCORE_ADJ: i16 = 500;
+
+/// Landlock's ABI from which signals and abstract sockets are scoped.
+const ABI_SCOPED: u32 = 6;
+
+/// One request, judged: everything that opening needs, no choice left.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The tool.
+    pub tool: ToolName,
+    /// The file that declares it.
+    pub source: PathBuf,
+    /// What the launcher gets. `TMPDIR` and its grant are in it.
+    pub spec: LaunchSpec,
+    /// The workspace, opened `O_PATH | O_DIRECTORY`.
+    pub workspace_fd: OwnedFd,
+    /// The working directory, opened `O_PATH | O_DIRECTORY` beneath the workspace.
+    pub cwd_fd: OwnedFd,
+    /// The workspace's canonical path.
+    pub workspace: PathBuf,
+    /// The working directory's canonical path.
+    pub cwd: PathBuf,
+    /// Where `TMPDIR` is to be made while opening.
+    pub tmpdir: PathBuf,
+    /// Columns, 1..=1000.
+    pub columns: u16,
+    /// Rows, 1..=1000.
+    pub rows: u16,
+    /// How long the session outlives a vanished owner.
+    pub grace: Duration,
+    /// Whom it lives for; a token's `ttl` is set.
+    pub lease: LeaseKind,
+    /// Overall watchdog, at most 30 days.
+    pub timeout: Option<Duration>,
+    /// From the first gentle signal to SIGKILL.
+    pub stop_timeout: Duration,
+    /// `MemoryMax` of the scope, bytes.
+    pub memory_max: Option<u64>,
+    /// `TasksMax` of the scope.
+    pub tasks_max: Option<u64>,
+    /// Size of the output ring, bytes.
+    pub ring_bytes: usize,
+    /// Attribution.
+    pub labels: BTreeMap<String, String>,
+    /// A unit that the session ends with.
+    pub bind_unit: Option<UnitName>,
+    /// Whether no other connection may observe the session.
+    pub private: bool,
+}
+
+/// Judges one request. `tmpdir` is where the session's `TMPDIR` will be; nothing is made.
+///
+/// # Errors
+/// [`Refusal`], naming the value and the rule.
+pub fn resolve(
+    catalogue: &Catalogue,
+    tool: &str,
+    request: &Request,
+    surroundings: &Surroundings,
+    settings: &Settings,
+    tmpdir: &Path,
+) -> Result<Resolved, Refusal> {
+    if let Some(fault) = &settings.fault {
+        return Err(NotPermitted::Settings(Box::new(fault.clone())).into());
+    }
+    let tool = find(catalogue, tool)?;
+    let tier = tier(surroundings, settings)?;
+    let numbers = narrow::narrow(request, &tool.declaration, &settings.limits)?;
+    let place = Place::open(catalogue, tool, request, surroundings, settings, tmpdir)?;
+    let argv = place.argv(tool, request)?;
+    let environment = place.environment(tool, request, surroundings)?;
+    check_size(&argv, &environment, &settings.limits)?;
+    let granted = grants::resolve(tool, settings, &place.values, &place.off_limits)?;
+    let confinement = ConfinementSpec {
+        tier,
+        grants: granted.paths,
+        network: tool.profile.network.clone(),
+        root: OwnRoot {
+            home: Some(granted.home),
+            links: granted.links,
+            protect: tool.profile.protect.iter().map(|it| it.protected().clone()).collect(),
+        },
+        no_user_namespace: tier != Tier::Mounts && settings.overrides.max_tier.admits(Tier::Mounts),
+        landlock_abi_cap: settings.overrides.landlock_abi_cap,
+        allow_degraded: settings.allow_degraded,
+    };
+    let spec = LaunchSpec {
+        argv,
+        environment,
+        confinement,
+        umask: tool.declaration.umask,
+        nofile_soft: tool.declaration.open_files,
+        oom_score_adj: OOM_SCORE_ADJ,
+        supervise: None,
+    };
+    Ok(assemble(tool, request, numbers, place, spec))
+}
+
+/// The Landlock ABI that counts: the kernel's, or the cap of a test.
+#[must_use]
+pub fn landlock_abi(surroundings: &Surroundings, settings: &Settings) -> u32 {
+    let kernel = surroundings.kernel.landlock_abi;
+    settings.overrides.landlock_abi_cap.map_or(kernel, |cap| cap.min(kernel))
+}
+
+/// The best tier available here.
+///
+/// # Errors
+/// [`Missing`]: what confinement needs and this machine lacks.
+pub fn tier(surroundings: &Surroundings, settings: &Settings) -> Result<Tier, Missing> {
+    let abi = landlock_abi(surroundings, settings);
+    match settings.overrides.max_tier {
+        MaxTier::Nothing => Err(Missing::NoTierAllowed),
+        _ if abi == 0 => Err(Missing::Landlock),
+        _ if abi < ABI_SCOPED && !settings.allow_degraded => Err(Missing::LandlockAbi { abi }),
+        _ if !surroundings.kernel.seccomp => Err(Missing::Seccomp),
+        most if surroundings.kernel.mounts && most.admits(Tier::Mounts) => Ok(Tier::Mounts),
+        MaxTier::Best | MaxTier::Most(_) => Ok(Tier::Seccomp),
+    }
+}
+
+fn find<'c>(catalogue: &'c Catalogue, name: &str) -> Result<&'c Tool, Refusal> {
+    let unknown = || NoSuchTool::Unknown(name.chars().take(64).collect());
+    let name = ToolName::new(name).map_err(|_| unknown())?;
+    match catalogue.get(&name).ok_or_else(unknown)? {
+        Entry::Ready(tool) => Ok(tool),
+        Entry::Masked(by) => Err(NoSuchTool::Masked { name, by: by.clone() }.into()),
+        Entry::Broken(error) => {
+            Err(NotPermitted::Broken { name, error: Box::new(error.clone()) }.into())
+        }
+    }
+}
+
+/// Where a session will be.
+struct Place {
+    asked: PathBuf,
+    workspace: Opened,
+    cwd: Opened,
+    tmpdir: PathBuf,
+    path: OsString,
+    values: SessionValues,
+    off_limits: OffLimits,
+}
+
+impl Place {
+    fn open(
+        catalogue: &Catalogue,
+        tool: &Tool,
+        request: &Request,
+        surroundings: &Surroundings,
+        settings: &Settings,
+        tmpdir: &Path,
+    ) -> Result<Self, Refusal> {
+        // Neither the default workspace nor a directory of PATH can refer to the workspace.
+        let values = SessionValues::new(surroundings, Path::new("/"), tmpdir);
+        let declared =
+            || tool.declaration.workspace.as_ref().map(|path| path.template().expand(&values));
+        let asked = request.workspace.clone().or_else(declared).ok_or(WorkspaceError::None)?;
+        let directories = grants::path_directories(tool, settings, &values);
+        let off_limits = OffLimits::of(surroundings, catalogue.search_path(), &directories);
+        let workspace = workspace::open(&asked, &off_limits)?;
+        let cwd = request.cwd.as_deref().unwrap_or(Path::new("."));
+        let cwd = workspace::open_cwd(&workspace, &asked, cwd)?;
+        let values = SessionValues::new(surroundings, &workspace.path, tmpdir);
+        let path = grants::path_variable(&directories);
+        Ok(Self { asked, workspace, cwd, tmpdir: tmpdir.to_owned(), path, values, off_limits })
+    }
+
+    fn argv(&self, tool: &Tool, request: &Request) -> Result<Vec<OsString>, Refusal> {
+        for argument in &request.argv {
+            narrow::no_nul("argument", argument)?;
+        }
+        let appended =
+            tool.declaration.arguments.judge(&request.argv, self).map_err(NotPermitted::from)?;
+        let declared =
+            tool.declaration.command.get_ref().iter().map(|part| part.expand(&self.values));
+        let argv: Vec<OsString> = declared.chain(appended).collect();
+        match argv.first() {
+            Some(program) if !program.is_empty() => Ok(argv),
+            _ => Err(InvalidArgs::NoProgram(tool.name.clone()).into()),
+        }
+    }
+
+    fn environment(
+        &self,
+        tool: &Tool,
+        request: &Request,
+        surroundings: &Surroundings,
+    ) -> Result<BTreeMap<OsString, OsString>, Refusal> {
+        let places = (self.path.clone(), self.cwd.path.as_path(), self.tmpdir.as_path());
+        environment::build(&tool.declaration, request, surroundings, &self.values, places)
+    }
+}
+
+impl Inside for Place {
+    fn holds(&self, path: &OsStr) -> bool {
+        self.workspace.holds(&self.cwd, &self.asked, Path::new(path))
+    }
+}
+
+/// Counts as execve(2) does, without the pointers: each text with its NUL, a variable with its `=`.
+fn check_size(
+    argv: &[OsString],
+    environment: &BTreeMap<OsString, OsString>,
+    limits: &Limits,
+) -> Result<(), LimitReached> {
+    let arguments = argv.iter().map(|argument| argument.len() + 1);
+    let variables = environment.iter().map(|(name, value)| name.len() + value.len() + 2);
+    let bytes = arguments.chain(variables).map(|length| length as u64).sum();
+    let most = limits.argv_env_bytes;
+    if bytes > most { Err(LimitReached::ArgvEnv { bytes, most }) } else { Ok(()) }
+}
+
+fn assemble(
+    tool: &Tool,
+    request: &Request,
+    numbers: Narrowed,
+    place: Place,
+    spec: LaunchSpec,
+) -> Resolved {
+    let Narrowed { columns, rows, grace, lease, timeout, memory_max, tasks_max, ring_bytes } =
+        numbers;
+    Resolved {
+        tool: tool.name.clone(),
+        source: tool.source.clone(),
+        spec,
+        workspace_fd: place.workspace.fd,
+        cwd_fd: place.cwd.fd,
+        workspace: place.workspace.path,
+        cwd: place.cwd.path,
+        tmpdir: place.tmpdir,
+        columns,
+        rows,
+        grace,
+        lease,
+        timeout,
+        stop_timeout: Duration::from_millis(tool.declaration.stop_timeout_ms),
+        memory_max,
+        tasks_max,
+        ring_bytes,
+        labels: request.labels.clone(),
+        bind_unit: request.bind_unit.clone(),
+        private: request.private,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! One declared tool: the typed form of a file of `tools.d`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+};
+
+use serde::{Deserialize, Deserializer, de};
+use toml::Spanned;
+
+use crate::{
+    broker::name::ToolName,
+    launch::environment,
+    policy::{
+        arguments::Arguments,
+        file::{within, within_option},
+        profile::{Grants, Profile},
+        template::{FixedPath, Text},
+    },
+};
+
+/// A tool of the catalogue, ready to be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name: that of its file.
+    pub name: ToolName,
+    /// The file that declares it.
+    pub source: PathBuf,
+    /// What the file says.
+    pub declaration: Declaration,
+    /// The profile that the declaration names.
+    pub profile: Profile,
+}
+
+/// What a file of `tools.d` says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Declaration {
+    /// One line for a person.
+    pub title: String,
+    /// Program and fixed arguments; empty where the request gives the whole argv (`arguments =
+    /// "any"`).
+    pub command: Spanned<Vec<Text>>,
+    /// What arguments a request may add.
+    #[serde(default)]
+    pub arguments: Arguments,
+    /// How input and output are carried.
+    #[serde(default = "only_pty", deserialize_with = "some_io")]
+    pub io: Vec<Io>,
+    /// The profile's name.
+    #[serde(default = "default_profile")]
+    pub profile: Spanned<String>,
+    /// What this tool may touch beyond the profile.
+    #[serde(default)]
+    pub grants: Grants,
+    /// Directories searched after those of the settings, granted read and execute.
+    #[serde(default)]
+    pub path: Vec<FixedPath>,
+    /// Variables that are set.
+    #[serde(default)]
+    pub environment: BTreeMap<VariableName, Text>,
+    /// Variables that may pass, from the broker's environment or a request.
+    #[serde(default)]
+    pub pass_environment: BTreeSet<VariableName>,
+    /// The workspace where a request names none.
+    pub workspace: Option<FixedPath>,
+    /// How long a session outlives a vanished owner, milliseconds, 0..=86 400 000; 10 000.
+    #[serde(default = "default_grace", deserialize_with = "within::<_, 0, 86_400_000>")]
+    pub grace_ms: u64,
+    /// Longest life of a session, milliseconds, 0 is no bound, 0..=2 592 000 000; 0.
+    #[serde(default, deserialize_with = "within::<_, 0, 2_592_000_000>")]
+    pub timeout_ms: u64,
+    /// From the first gentle signal to SIGKILL, milliseconds, 0..=60 000; 2 000.
+    #[serde(default = "default_stop_timeout", deserialize_with = "within::<_, 0, 60_000>")]
+    pub stop_timeout_ms: u64,
+    /// Most memory, bytes, 1 MiB..=2^53; no bound where absent.
+    #[serde(default, deserialize_with = "within_option::<_, 1_048_576, 9_007_199_254_740_992>")]
+    pub memory_max: Option<u64>,
+    /// Most processes and threads, 1..=4 194 304 (proc(5), `pid_max`); no bound where absent.
+    #[serde(default, deserialize_with = "within_option::<_, 1, 4_194_304>")]
+    pub tasks_max: Option<u64>,
+    /// Soft limit on open files, 64..=1 048 576; 1024.
+    #[serde(default = "default_open_files", deserialize_with = "within::<_, 64, 1_048_576>")]
+    pub open_files: u64,
+    /// File mode creation mask, octal text, `000`..=`777`; `022`.
+    #[serde(default = "default_umask", deserialize_with = "octal")]
+    pub umask: u32,
+}
+
+/// How input and output are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Io {
+    /// A pseudoterminal.
+    Pty,
+}
+
+/// The name of a variable that a declaration sets or lets pass.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct VariableName(String);
+
+/// A variable that no declaration may set or let pass.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VariableError {
+    /// Not a name.
+    #[error("{0:?} is not the name of an environment variable")]
+    NotAName(String),
+    /// The broker sets it itself.
+    #[error("{0} is set by the broker for every tool")]
+    Fixed(String),
+    /// Never allowed.
+    #[error("{name} never reaches a tool: {rule}")]
+    Forbidden {
+        /// The name.
+        name: String,
+        /// The rule.
+        rule: &'static str,
+    },
+}
+
+impl VariableName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for VariableName {
+    type Error = VariableError;
+
+    fn try_from(name: String) -> Result<Self, VariableError> {
+        if !is_name(&name) {
+            return Err(VariableError::NotAName(name));
+        }
+        if let Some(rule) = environment::forbidden(&name) {
+            return Err(VariableError::Forbidden { name, rule });
+        }
+        if environment::fixed(&name).is_some() {
+            return Err(VariableError::Fixed(name));
+        }
+        Ok(Self(name))
+    }
+}
+
+/// Letters, digits and `_`, not beginning with a digit, at most 128 (POSIX.1-2017, 8.1, but lower
+/// case too).
+fn is_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && !name.as_bytes()[0].is_ascii_digit()
+}
+
+fn only_pty() -> Vec<Io> {
+    vec![Io::Pty]
+}
+
+fn default_profile() -> Spanned<String> {
+    Spanned::new(0..0, "workspace".to_owned())
+}
+
+fn default_grace() -> u64 {
+    10_000
+}
+
+fn default_stop_timeout() -> u64 {
+    2_000
+}
+
+/// What a service manager gives a service: many programs size tables by it, and select(2) ends at
+/// 1024.
+fn default_open_files() -> u64 {
+    1024
+}
+
+fn default_umask() -> u32 {
+    0o022
+}
+
+fn some_io<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Io>, D::Error> {
+    let io = Vec::<Io>::deserialize(deserializer)?;
+    if io.is_empty() {
+        Err(de::Error::invalid_length(0, &"at least one of \"pty\""))
+    } else {
+        Ok(io)
+    }
+}
+
+fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let written = String::deserialize(deserializer)?;
+    let octal = (written.len() == 3).then(|| u32::from_str_radix(&written, 8).ok()).flatten();
+    octal.ok_or_else(|| {
+        de::Error::invalid_value(
+            de::Unexpected::Str(&written),
+            &"three octal digits such as \"022\"",
+        )
+    })
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pty => f.write_str("pty"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
