@@ -58,7 +58,10 @@
 #![deny(unsafe_code)]
 
 pub mod broker;
+pub mod bus;
 pub mod config;
+pub mod daemon;
+pub mod engine;
 #[allow(unsafe_code)]
 pub mod host;
 #[allow(unsafe_code)]

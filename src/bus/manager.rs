@@ -1,0 +1,304 @@
+//! `org.st2.Tools.Manager1`: the way in.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use tokio::{sync::watch, task::spawn_blocking};
+use zbus::{
+    Connection as Bus, OwnedObjectPath, OwnedVariant, Variant, interface, message::Header,
+    object_server::SignalEmitter,
+};
+
+use super::{
+    Callers, Error, Publisher, VERSION,
+    dict::Dict,
+    filter::Filter,
+    guard::{Answered, Guarded},
+    open::request,
+    options::Options,
+    publisher::Call,
+    rows,
+    session::Session,
+    session_path,
+};
+use crate::{
+    broker::{lease::Connection, name::SessionId},
+    engine::{self, Caller, EndWish, Opened},
+    policy::{judge::Judge, request::Request, resolve::Resolved},
+};
+
+/// What every object of the bus reaches the rest by.
+#[derive(Debug, Clone)]
+pub struct Surface {
+    /// The engine.
+    pub engine: engine::Handle,
+    /// Who calls.
+    pub callers: Arc<Callers>,
+    /// The policy.
+    pub judge: Arc<Judge>,
+    /// Announcements.
+    pub publisher: Publisher,
+    /// `systemd` or `portable`.
+    pub backend: &'static str,
+    /// The bus's own id.
+    pub bus_id: String,
+    /// Whether sessions may open: not before what an earlier broker left is swept.
+    pub may_open: watch::Receiver<bool>,
+}
+
+/// The manager's object.
+#[derive(Debug)]
+pub struct Manager(Surface);
+
+type Input = HashMap<String, OwnedVariant>;
+
+impl Manager {
+    /// Makes the manager, guarded.
+    #[must_use]
+    pub fn guarded(surface: Surface) -> Guarded<Self> {
+        let callers = surface.callers.clone();
+        Guarded::new(Self(surface), callers)
+    }
+
+    async fn resolve(&self, id: &SessionId, tool: String, ask: Request) -> Result<Resolved, Error> {
+        let (judge, id) = (self.0.judge.clone(), id.clone());
+        let judged = spawn_blocking(move || judge.resolve(&id, &tool, &ask)).await;
+        Ok(judged
+            .map_err(|error| Error::Failed(format!("cannot judge the request: {error}")))??)
+    }
+
+    /// Opens a session, whose opener may have left the bus before there was a session to end.
+    async fn open_for(
+        &self,
+        opener: Connection,
+        id: SessionId,
+        resolved: Resolved,
+    ) -> Result<Opened, Error> {
+        let surface = &self.0;
+        let opening = surface.engine.open(opener.clone(), id, resolved).await;
+        let presence = async {
+            if !surface.callers.is_present(&opener).await.unwrap_or(true) {
+                surface.engine.vanished(opener).await;
+            }
+        };
+        let (opened, ()) = tokio::join!(opening, presence);
+        Ok(opened?)
+    }
+
+    /// Puts a session's object on the bus; gives its path and the answer of `Open`.
+    async fn serve(
+        &self,
+        bus: &Bus,
+        opened: Opened,
+        call: &Header<'_>,
+    ) -> Result<(OwnedObjectPath, Dict), Error> {
+        let Surface { engine, callers, judge, publisher, .. } = &self.0;
+        let Opened { state, terminal, token } = opened;
+        let info = rows::info(&state.borrow(), token);
+        let id = state.borrow().view.facts.id.clone();
+        let path = session_path(&id);
+        publisher.served(&id, state.clone(), Call::of(call));
+        let session =
+            Session::new(engine.clone(), callers.clone(), state, terminal, judge.settings().limits);
+        bus.object_server()
+            .at(&path, Guarded::new(session, callers.clone()))
+            .await
+            .map_err(|error| Error::Failed(format!("cannot serve the session: {error}")))?;
+        Ok((path, info))
+    }
+}
+
+impl Answered for Manager {
+    fn answered(&self, call: &Header<'_>) {
+        self.0.publisher.answered(Call::of(call));
+    }
+}
+
+#[interface(name = "org.st2.Tools.Manager1")]
+impl Manager {
+    /// Open a session of a tool; answers once the tool's execve(2) has succeeded.
+    ///
+    /// Options: argv as or argv_bytes aay (appended to the declared command), workspace s (absolute path of a
+    /// directory), cwd s (inside it), env a{ss}, io s ("pty"), columns q and rows q (1 to 1000; 80 and 24), term s,
+    /// lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t, timeout_ms t (0 is none), ring_bytes t (4096 to
+    /// 4194304), memory_max t, tasks_max t, labels a{ss} (at most 16), bind_unit s (a unit that is active; the
+    /// session ends when it stops), private b. A request only narrows what the tool declares.
+    ///
+    /// Info: id s, unit s, pid u, token s (claims the lease), reused b, confinement a{sv}, columns q, rows q.
+    #[zbus(out_args("session", "info"))]
+    async fn open(
+        &self,
+        tool: String,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] bus: &Bus,
+    ) -> Result<(OwnedObjectPath, Dict), Error> {
+        let opener = self.0.callers.connection(&header)?;
+        let mut may_open = self.0.may_open.clone();
+        // A sender that is gone has said its last word.
+        let _ = may_open.wait_for(|may| *may).await;
+        let id = engine::draw_id();
+        let resolved = self.resolve(&id, tool, request(Options::new(options))?).await?;
+        let opened = self.open_for(opener, id, resolved).await?;
+        self.serve(bus, opened, &header).await
+    }
+
+    /// List sessions, live and retained. Filter: owner s ("self"), phase s, tool s, label.NAME s. A row has path o
+    /// and the session's properties under their own names.
+    #[zbus(out_args("sessions"))]
+    async fn list_sessions(
+        &self,
+        filter: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<Vec<Dict>, Error> {
+        let filter = Filter::read(Options::new(filter))?;
+        let connection = self.0.callers.connection(&header)?;
+        let sessions = if filter.own || filter.token.is_some() {
+            self.0.engine.owned(Caller { connection, token: filter.token.clone() }).await
+        } else {
+            self.0.engine.sessions().await
+        };
+        Ok(sessions.iter().filter(|state| filter.admits(state)).map(rows::session).collect())
+    }
+
+    /// List the declared tools: name s, title s, command as, arguments s, io as, profile s, source s (the file),
+    /// error s (why it is disabled).
+    #[zbus(out_args("tools"))]
+    async fn list_tools(&self) -> Result<Vec<Dict>, Error> {
+        let judge = self.0.judge.clone();
+        let tools = spawn_blocking(move || judge.tools()).await;
+        let tools = tools.map_err(|error| Error::Failed(format!("cannot list tools: {error}")))?;
+        Ok(tools.into_iter().map(rows::tool).collect())
+    }
+
+    /// Judge a request as Open would, and open nothing: the resolved argv, cwd, environment names, ruleset and
+    /// limits, or refusal s (the error's name) and message s.
+    #[zbus(out_args("explanation"))]
+    async fn explain(&self, tool: String, options: Input) -> Result<Dict, Error> {
+        let (judge, ask) = (self.0.judge.clone(), request(Options::new(options))?);
+        let explained = spawn_blocking(move || judge.explain(&tool, &ask)).await;
+        let explained = explained
+            .map_err(|error| Error::Failed(format!("cannot judge the request: {error}")))?;
+        Ok(rows::explanation(explained))
+    }
+
+    /// Become the owner of a lease: its old token is dead, its old owner fenced. Gives the new token and the
+    /// sessions that came with it, closed ones that are retained included.
+    #[zbus(out_args("token", "sessions"))]
+    async fn claim_lease(
+        &self,
+        token: String,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<(String, Vec<OwnedObjectPath>), Error> {
+        let caller = self.0.callers.connection(&header)?;
+        let claimed = self.0.engine.claim(token, caller).await?;
+        Ok((claimed.token, claimed.sessions.iter().map(session_path).collect()))
+    }
+
+    /// Renew a token lease; gives when it runs out, µs since the epoch. Until it leaves the bus, the caller may
+    /// control the lease's sessions.
+    #[zbus(out_args("expires_usec"))]
+    async fn renew_lease(
+        &self,
+        token: String,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<u64, Error> {
+        let caller = self.0.callers.connection(&header)?;
+        Ok(self.0.engine.renew(token, caller).await?)
+    }
+
+    /// Close the caller's own sessions that match, all at once; answers once they have ended, with how many they
+    /// were. Filter: as ListSessions, and token s (a lease's token: those sessions are the caller's for this call).
+    #[zbus(out_args("closed"))]
+    async fn close_sessions(
+        &self,
+        filter: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<u32, Error> {
+        let filter = Filter::read(Options::new(filter))?;
+        let connection = self.0.callers.connection(&header)?;
+        let caller = Caller { connection, token: filter.token.clone() };
+        let mut ending = Vec::new();
+        for state in self.0.engine.owned(caller.clone()).await {
+            if state.view.outcome.is_none() && filter.admits(&state) {
+                let id = &state.view.facts.id;
+                // One that is forgotten meanwhile has ended too.
+                if let Ok(state) = self.0.engine.end(id, caller.clone(), EndWish::Close(None)).await
+                {
+                    ending.push(state);
+                }
+            }
+        }
+        let closed = u32::try_from(ending.len()).unwrap_or(u32::MAX);
+        for mut state in ending {
+            let _ = state.wait_for(|state| state.view.outcome.is_some()).await;
+        }
+        Ok(closed)
+    }
+
+    /// A session opened: its constant properties. It is emitted after the answer to Open.
+    #[zbus(signal)]
+    pub async fn session_opened(
+        emitter: &SignalEmitter<'_>,
+        session: OwnedObjectPath,
+        properties: BTreeMap<&str, Variant<'_>>,
+    ) -> zbus::Result<()>;
+
+    /// A session ended.
+    #[zbus(signal)]
+    pub async fn session_closed(
+        emitter: &SignalEmitter<'_>,
+        session: OwnedObjectPath,
+        outcome: BTreeMap<&str, Variant<'_>>,
+    ) -> zbus::Result<()>;
+
+    /// Numbers this contract: it only grows.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn version(&self) -> u32 {
+        VERSION
+    }
+
+    /// The broker's own version.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn broker_version(&self) -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    /// "systemd" or "portable".
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn backend(&self) -> &'static str {
+        self.0.backend
+    }
+
+    /// Landlock's ABI; 0 where there is none.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn landlock_abi(&self) -> u32 {
+        self.0.judge.landlock_abi()
+    }
+
+    /// The best tier of confinement here, or "none": every Open is refused then.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn tier(&self) -> &'static str {
+        self.0.judge.tier().map_or("none", |tier| tier.as_str())
+    }
+
+    /// What this broker can do, by name.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn features(&self) -> Vec<&'static str> {
+        vec!["attach-raw", "bind-unit", "pause", "private", "token-lease"]
+    }
+
+    /// What is bounded: names and values as in the policy's documentation. Times in milliseconds, sizes in bytes.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn limits(&self) -> BTreeMap<&'static str, u64> {
+        self.0.judge.settings().limits.to_map()
+    }
+
+    /// The id of the bus that owners are on.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn bus_id(&self) -> String {
+        self.0.bus_id.clone()
+    }
+}

@@ -1,0 +1,101 @@
+//! Rows and answers of the manager.
+
+use zbus::DBusError;
+
+use super::{
+    Error,
+    dict::{self, Dict},
+    properties, session_path,
+};
+use crate::{
+    engine::State,
+    policy::{
+        catalogue::ToolRow,
+        explain::{Explanation, Facts},
+    },
+};
+
+/// The answer of `Open`.
+#[must_use]
+pub fn info(state: &State, token: String) -> Dict {
+    let facts = &state.view.facts;
+    let mut info = Dict::from([
+        ("id", facts.id.as_str().to_owned().into()),
+        ("unit", facts.unit.as_str().to_owned().into()),
+        ("token", token.into()),
+        ("reused", false.into()),
+        ("columns", state.size.columns.into()),
+        ("rows", state.size.rows.into()),
+    ]);
+    if let Some(ran) = &state.view.ran {
+        info.insert("pid", ran.pid.into());
+        info.insert("confinement", dict::confinement(&ran.confinement).into());
+    }
+    info
+}
+
+/// A row of `ListSessions`.
+#[must_use]
+pub fn session(state: &State) -> Dict {
+    let mut row = Dict::from([("path", session_path(&state.view.facts.id).into_inner().into())]);
+    row.extend(properties::constant(state));
+    row.extend(properties::changing(state));
+    row
+}
+
+/// A row of `ListTools`.
+#[must_use]
+pub fn tool(row: ToolRow) -> Dict {
+    Dict::from([
+        ("name", row.name.into()),
+        ("title", row.title.into()),
+        ("command", row.command.into()),
+        ("arguments", row.arguments.into()),
+        ("io", row.io.into()),
+        ("profile", row.profile.into()),
+        ("source", row.source.into()),
+        ("error", row.error.into()),
+    ])
+}
+
+/// The answer of `Explain`.
+#[must_use]
+pub fn explanation(explanation: Explanation) -> Dict {
+    match explanation {
+        Explanation::Granted(facts) => granted(*facts),
+        Explanation::Refused(refusal) => {
+            let error = Error::from(refusal);
+            let message = error.description().unwrap_or_default().to_owned();
+            Dict::from([("refusal", error.name().to_string().into()), ("message", message.into())])
+        }
+    }
+}
+
+fn granted(facts: Facts) -> Dict {
+    let gaps: Vec<&str> = facts.gaps.iter().map(|gap| gap.as_str()).collect();
+    let (columns, rows) = facts.size;
+    Dict::from([
+        ("argv", facts.argv.into()),
+        ("program", facts.program.unwrap_or_default().into()),
+        ("cwd", facts.cwd.into()),
+        ("workspace", facts.workspace.into()),
+        ("environment", facts.environment.into()),
+        ("read", facts.read.into()),
+        ("write", facts.write.into()),
+        ("execute", facts.execute.into()),
+        ("devices", facts.devices.into()),
+        ("network", facts.network.into()),
+        ("tier", facts.tier.as_str().into()),
+        ("landlock_abi", facts.landlock_abi.into()),
+        ("gaps", gaps.into()),
+        ("grace_ms", facts.grace_ms.into()),
+        ("timeout_ms", facts.timeout_ms.into()),
+        ("stop_timeout_ms", facts.stop_timeout_ms.into()),
+        ("memory_max", facts.memory_max.into()),
+        ("tasks_max", facts.tasks_max.into()),
+        ("ring_bytes", facts.ring_bytes.into()),
+        ("columns", columns.into()),
+        ("rows", rows.into()),
+        ("source", facts.source.into()),
+    ])
+}

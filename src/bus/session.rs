@@ -1,0 +1,372 @@
+//! `org.st2.Tools.Session1`: one session.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use serde_bytes::ByteBuf;
+use tokio::{sync::watch, time::timeout};
+use zbus::{OwnedFd, OwnedVariant, interface, message::Header, object_server::SignalEmitter};
+
+use self::calls::ended;
+use super::{
+    Callers, Error,
+    dict::{self, Dict},
+    guard::Answered,
+    options::{Options, in_bounds, size},
+};
+use crate::{
+    broker::{access::Need, name::SessionId},
+    config::Limits,
+    engine::{self, Act, EndWish, State},
+    host::pty::Size,
+    terminal::{Mode, Replay, Terminal},
+};
+
+mod calls;
+
+/// The interface's name.
+pub const INTERFACE: &str = "org.st2.Tools.Session1";
+
+/// One session's object.
+#[derive(Debug)]
+pub struct Session {
+    engine: engine::Handle,
+    callers: Arc<Callers>,
+    id: SessionId,
+    state: watch::Receiver<State>,
+    terminal: Terminal,
+    limits: Limits,
+}
+
+type Input = HashMap<String, OwnedVariant>;
+
+impl Answered for Session {
+    fn answered(&self, _: &Header<'_>) {}
+}
+
+#[interface(name = "org.st2.Tools.Session1")]
+impl Session {
+    /// Attach a stream to the terminal: one end of a fresh socket pair that carries plain bytes both ways.
+    ///
+    /// It begins with the retained output (replay "screen", the default) or with nothing (replay "none"), or at
+    /// an absolute offset (cursor t), then follows live. The session's end is its end of file. Closing it detaches,
+    /// and never ends the session. Options: mode s ("control", the default, or "observe"), framing s ("raw"),
+    /// replay s, cursor t, columns q and rows q (control only), token s. At most 4 streams a session; one that is
+    /// 8 MiB behind is closed. Info: begin t, columns q, rows q.
+    #[zbus(out_args("stream", "info"))]
+    async fn attach(
+        &self,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<(OwnedFd, Dict), Error> {
+        let mut options = Options::new(options);
+        let modes = [("control", Mode::Control), ("observe", Mode::Observe)];
+        let mode = options.one_of("mode", &modes)?.unwrap_or(Mode::Control);
+        options.one_of("framing", &[("raw", ())])?;
+        let replay = options.one_of("replay", &[("screen", true), ("none", false)])?;
+        let cursor = options.take("cursor")?;
+        let replay = match (cursor, replay) {
+            (Some(cursor), _) => Replay::From(cursor),
+            (None, Some(false)) => Replay::Nothing,
+            (None, Some(true) | None) => Replay::Retained,
+        };
+        let size = size(&mut options)?;
+        let caller = self.caller(&header, options.take("token")?)?;
+        let need = match mode {
+            Mode::Control => Need::Control,
+            Mode::Observe => Need::Observe,
+        };
+        self.engine.find(&self.id, caller.clone(), need).await?;
+        match (size, mode) {
+            (Some(size), Mode::Control) => {
+                self.engine.act(&self.id, caller, Act::Resize(size)).await?;
+            }
+            (Some(_), Mode::Observe) => {
+                let text = "columns and rows go with mode \"control\" only";
+                return Err(Error::InvalidArgs(text.to_owned()));
+            }
+            (None, _) => {}
+        }
+        let attached = self.terminal.attach(mode, replay)?;
+        let size = self.state.borrow().size;
+        let info = Dict::from([
+            ("begin", attached.begin.into()),
+            ("columns", size.columns.into()),
+            ("rows", size.rows.into()),
+        ]);
+        Ok((std::os::fd::OwnedFd::from(attached.socket).into(), info))
+    }
+
+    /// Read output from an absolute byte offset on. A begin beyond the cursor means a gap of that many bytes that
+    /// were dropped. Options: wait_ms t (wait so long for output or the end; at most 120000), token s. At most
+    /// 256 KiB an answer. Works the same after the end, on what is retained.
+    #[zbus(out_args("data", "begin", "next", "eof"))]
+    async fn read(
+        &self,
+        cursor: u64,
+        max_bytes: u32,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<(ByteBuf, u64, u64, bool), Error> {
+        let mut options = Options::new(options);
+        let wait: u64 = options.take("wait_ms")?.unwrap_or_default();
+        let most = self.limits.read_wait_ms;
+        if wait > most {
+            return Err(Error::InvalidArgs(format!("wait_ms {wait} is above {most}")));
+        }
+        self.admit(&header, &mut options, Need::Observe).await?;
+        let max = u64::from(max_bytes).min(self.limits.read_bytes);
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let chunk = self.terminal.read_wait(cursor, max, Duration::from_millis(wait)).await?;
+        Ok((ByteBuf::from(chunk.bytes), chunk.begin, chunk.next, chunk.eof))
+    }
+
+    /// Write input, all of it or, with an error, none; gives how many bytes were accepted since the session began.
+    /// At most 64 KiB a call. Options: eof b (the terminal's end-of-file character follows; an error where the
+    /// program reads in raw mode), token s. A client that sends several waits for each answer, or their order is
+    /// not kept.
+    #[zbus(out_args("accepted"))]
+    async fn write(
+        &self,
+        data: ByteBuf,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<u64, Error> {
+        let mut options = Options::new(options);
+        let eof = options.take("eof")?.unwrap_or(false);
+        let caller = self.caller(&header, options.take("token")?)?;
+        if let Some(outcome) = self.ending() {
+            return Err(Error::closed(&self.id, &outcome));
+        }
+        self.engine.find(&self.id, caller.clone(), Need::Control).await?;
+        let accepted = self.terminal.write(&data)?;
+        if !eof {
+            return Ok(accepted);
+        }
+        self.engine.act(&self.id, caller, Act::EndOfFile).await?;
+        Ok(self.terminal.stats().bytes_in)
+    }
+
+    /// Set the terminal's size, each 1 to 1000. Options: pixel_width q, pixel_height q, token s. The same size
+    /// sends no SIGWINCH; after the end nothing happens.
+    async fn resize(
+        &self,
+        columns: u16,
+        rows: u16,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<(), Error> {
+        let mut options = Options::new(options);
+        let size = Size {
+            columns: in_bounds("columns", columns)?,
+            rows: in_bounds("rows", rows)?,
+            pixel_width: options.take("pixel_width")?.unwrap_or_default(),
+            pixel_height: options.take("pixel_height")?.unwrap_or_default(),
+        };
+        let caller = self.caller(&header, options.take("token")?)?;
+        Ok(self.engine.act(&self.id, caller, Act::Resize(size)).await?)
+    }
+
+    /// Send a signal to the terminal's foreground process group, by name: "SIGTERM" or "TERM".
+    async fn signal(&self, name: &str, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
+        let full = if name.starts_with("SIG") { name.to_owned() } else { format!("SIG{name}") };
+        let signal: nix::sys::signal::Signal = full.parse().map_err(|_| {
+            Error::InvalidArgs(format!("{name:?} is not the name of a signal, such as \"SIGTERM\""))
+        })?;
+        self.act(&header, Act::Signal(signal as i32)).await
+    }
+
+    /// Do what Ctrl-C would: a SIGINT where the terminal makes one of it, the character where the program reads it.
+    async fn interrupt(&self, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
+        self.act(&header, Act::Interrupt).await
+    }
+
+    /// End the session: HUP and TERM, then KILL; answers with the outcome once nothing of it runs. Options:
+    /// timeout_ms t (KILL after so long; only shortens the tool's own), token s. A closed session answers with its
+    /// outcome.
+    #[zbus(out_args("outcome"))]
+    async fn close(
+        &self,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<Dict, Error> {
+        let mut options = Options::new(options);
+        let within = options.duration("timeout_ms")?;
+        let caller = self.caller(&header, options.take("token")?)?;
+        self.end(caller, EndWish::Close(within)).await
+    }
+
+    /// End the session at once, by KILL; answers with the outcome once nothing of it runs.
+    #[zbus(out_args("outcome"))]
+    async fn kill(&self, #[zbus(header)] header: Header<'_>) -> Result<Dict, Error> {
+        self.end(self.caller(&header, None)?, EndWish::Kill).await
+    }
+
+    /// Wait for the end, at most so many milliseconds; gives whether it came, and the outcome.
+    #[zbus(out_args("closed", "outcome"))]
+    async fn wait(&self, timeout_ms: u64) -> Result<(bool, Dict), Error> {
+        let mut state = self.state.clone();
+        match timeout(Duration::from_millis(timeout_ms), ended(&mut state)).await {
+            Ok(outcome) => Ok((true, dict::outcome(Some(&outcome?)))),
+            Err(_) => Ok((false, Dict::new())),
+        }
+    }
+
+    /// Freeze every process of the session.
+    async fn pause(&self, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
+        self.act(&header, Act::Freeze(true)).await
+    }
+
+    /// Thaw it.
+    async fn resume(&self, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
+        self.act(&header, Act::Freeze(false)).await
+    }
+
+    /// Drop a closed session from those retained.
+    async fn forget(&self, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
+        Ok(self.engine.forget(&self.id, self.caller(&header, None)?).await?)
+    }
+
+    /// The session ended, and every byte before its end can be read.
+    #[zbus(signal)]
+    pub async fn closed(emitter: &SignalEmitter<'_>, outcome: Dict) -> zbus::Result<()>;
+
+    /// Short and opaque; the last part of the object's path.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn id(&self) -> String {
+        self.id.as_str().to_owned()
+    }
+
+    /// The entry of the catalogue that it is an instance of.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn tool(&self) -> String {
+        self.state.borrow().view.facts.tool.as_str().to_owned()
+    }
+
+    /// The whole argv; bytes that are not UTF-8 are replaced.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn command(&self) -> Vec<String> {
+        self.state.borrow().view.facts.command.clone()
+    }
+
+    /// Canonical path of the workspace.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn workspace(&self) -> String {
+        dict::text(&self.state.borrow().view.facts.workspace)
+    }
+
+    /// Canonical path of the first working directory.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn cwd(&self) -> String {
+        dict::text(&self.state.borrow().view.facts.cwd)
+    }
+
+    /// The scope: what systemctl(1) knows the session by, where the backend is systemd.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn unit(&self) -> String {
+        self.state.borrow().view.facts.unit.as_str().to_owned()
+    }
+
+    /// "pty".
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn io(&self) -> &'static str {
+        "pty"
+    }
+
+    /// When it was asked for, µs since the epoch.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn created_usec(&self) -> u64 {
+        self.state.borrow().view.facts.created_usec
+    }
+
+    /// Attribution, as given to Open.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn labels(&self) -> std::collections::BTreeMap<String, String> {
+        self.state.borrow().view.facts.labels.clone()
+    }
+
+    /// What the kernel accepted of the confinement: tier s, landlock_abi u, read as, write as, execute as,
+    /// devices as, network s, unix_sockets s, signals s, syscalls s, capabilities s, gaps as.
+    #[zbus(property(emits_changed_signal = "const"))]
+    fn confinement(&self) -> Dict {
+        let state = self.state.borrow();
+        state.view.ran.as_ref().map(|ran| dict::confinement(&ran.confinement)).unwrap_or_default()
+    }
+
+    /// "opening", "running", "closing" or "closed".
+    #[zbus(property)]
+    fn phase(&self) -> &'static str {
+        self.state.borrow().view.phase
+    }
+
+    /// Unique name of the owner; empty for a token lease.
+    #[zbus(property)]
+    fn owner(&self) -> String {
+        self.state.borrow().view.owner.clone()
+    }
+
+    /// "present", "grace", "token" or "gone".
+    #[zbus(property)]
+    fn owner_state(&self) -> &'static str {
+        self.state.borrow().view.owner_state.as_str()
+    }
+
+    /// When the grace ends, µs since the epoch; 0 while none runs.
+    #[zbus(property)]
+    fn grace_deadline_usec(&self) -> u64 {
+        self.state.borrow().view.grace_deadline_usec
+    }
+
+    /// Columns of the terminal.
+    #[zbus(property)]
+    fn columns(&self) -> u16 {
+        self.state.borrow().size.columns
+    }
+
+    /// Rows of the terminal.
+    #[zbus(property)]
+    fn rows_count(&self) -> u16 {
+        self.state.borrow().size.rows
+    }
+
+    /// Whether its processes are frozen.
+    #[zbus(property)]
+    fn paused(&self) -> bool {
+        self.state.borrow().paused
+    }
+
+    /// Streams attached to it.
+    #[zbus(property)]
+    fn attached(&self) -> u32 {
+        self.state.borrow().attached
+    }
+
+    /// How it ended; empty before.
+    #[zbus(property, name = "Outcome")]
+    fn outcome(&self) -> Dict {
+        dict::outcome(self.state.borrow().view.outcome.as_ref())
+    }
+
+    /// Bytes of output since it began.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn bytes_out(&self) -> u64 {
+        self.terminal.stats().bytes_out
+    }
+
+    /// Bytes of input accepted since it began.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn bytes_in(&self) -> u64 {
+        self.terminal.stats().bytes_in
+    }
+
+    /// Bytes of output that no reader can have any more.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn bytes_dropped(&self) -> u64 {
+        self.terminal.stats().bytes_dropped
+    }
+
+    /// When bytes last went either way, µs since the epoch.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn last_activity_usec(&self) -> u64 {
+        self.terminal.stats().last_activity_usec
+    }
+}

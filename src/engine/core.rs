@@ -1,0 +1,375 @@
+//! The one task that owns the state: takes requests and events one at a time, performs what the core gives.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
+
+use super::{
+    command::{Claimed, Command, OpenError, OpenRequest, Opened},
+    ending,
+    opening::{Arrived, Workshop},
+    run::{Run, State},
+};
+use crate::{
+    broker::{
+        Broker,
+        clock::Now,
+        effect::{Effect, How, OpenFailure},
+        lease::{Connection, Secret},
+        name::{SessionId, UnitName},
+        registry::LeaseWish,
+        session::{Event, Facts},
+    },
+    config::Settings,
+    host::{Host, pty::Size},
+    policy::{request::LeaseKind, resolve::Resolved},
+};
+
+/// What the engine tells of its own accord, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A session opened.
+    Opened(SessionId),
+    /// Something that can be seen of it changed.
+    Changed(SessionId),
+    /// It ended.
+    Closed(SessionId),
+    /// It is forgotten.
+    Retired(SessionId),
+}
+
+/// What the engine's own work in the background gives back.
+pub(super) enum Report<P> {
+    Arrived(SessionId, Box<Arrived<P>>),
+    Event(SessionId, Event),
+    Paused(SessionId, bool),
+    Attached(SessionId, u32),
+}
+
+pub(super) struct Engine<H: Host> {
+    pub(super) broker: Broker,
+    pub(super) runs: HashMap<SessionId, Run<H::Place>>,
+    pub(super) reports: mpsc::Sender<Report<H::Place>>,
+    workshop: Arc<Workshop<H>>,
+    settings: Arc<Settings>,
+    notices: mpsc::UnboundedSender<Notice>,
+    began: Instant,
+    stopping: Vec<oneshot::Sender<()>>,
+}
+
+impl<H: Host> Engine<H> {
+    pub fn new(
+        workshop: Workshop<H>,
+        settings: Arc<Settings>,
+        reports: mpsc::Sender<Report<H::Place>>,
+        notices: mpsc::UnboundedSender<Notice>,
+    ) -> Self {
+        Self {
+            broker: Broker::new(settings.limits.quotas()),
+            runs: HashMap::new(),
+            workshop: Arc::new(workshop),
+            settings,
+            reports,
+            notices,
+            began: Instant::now(),
+            stopping: Vec::new(),
+        }
+    }
+
+    /// Runs until a shutdown was asked for and every session has ended.
+    pub async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut reports: mpsc::Receiver<Report<H::Place>>,
+    ) {
+        let mut reachable = true;
+        while reachable && self.stopping.is_empty() || self.broker.live() > 0 {
+            let deadline = self.broker.next_deadline().map(|at| self.began + at);
+            tokio::select! {
+                command = commands.recv(), if reachable => match command {
+                    Some(command) => self.take(command),
+                    // Every handle is gone: nobody can own a session any more.
+                    None => {
+                        reachable = false;
+                        self.shut_down(None);
+                    }
+                },
+                Some(report) = reports.recv() => self.note(report),
+                () = ending::until(deadline) => {
+                    let effects = self.broker.elapse(self.now());
+                    self.perform(effects);
+                }
+            }
+        }
+        for waiting in self.stopping {
+            let _ = waiting.send(());
+        }
+    }
+
+    fn now(&self) -> Now {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now {
+            elapsed: self.began.elapsed(),
+            wall_usec: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Open(request) => self.open(request),
+            Command::List(reply) => answer(reply, self.states(|_| true)),
+            Command::Owned(caller, reply) => {
+                let owned = self.states(|session| self.owns(session, &caller));
+                answer(reply, owned);
+            }
+            Command::Find(id, caller, need, reply) => {
+                answer(reply, self.find(&id, &caller, need).map(|_| ()));
+            }
+            Command::End(id, caller, wish, reply) => answer(reply, self.end(&id, caller, wish)),
+            Command::Act(id, caller, act, reply) => self.act(&id, &caller, act, reply),
+            Command::Forget(id, caller, reply) => answer(reply, self.forget(&id, &caller)),
+            Command::Claim(token, caller, reply) => {
+                let claimed = self.broker.claim(&token, &caller, &secret(), self.now());
+                answer(
+                    reply,
+                    claimed.map(|claim| {
+                        self.perform(claim.effects);
+                        let token = claim.token.reveal().to_owned();
+                        Claimed { token, sessions: claim.sessions }
+                    }),
+                );
+            }
+            Command::Renew(token, caller, reply) => {
+                answer(reply, self.broker.renew(&token, &caller, self.now()));
+            }
+            Command::Vanished(connection) => {
+                let effects = self.broker.owner_vanished(&connection, self.now());
+                self.perform(effects);
+            }
+            Command::Shutdown(reply) => self.shut_down(Some(reply)),
+        }
+    }
+
+    fn note(&mut self, report: Report<H::Place>) {
+        match report {
+            Report::Arrived(id, arrived) => self.arrived(&id, *arrived),
+            Report::Event(id, event) => self.on(&id, event),
+            Report::Paused(id, paused) => self.show(&id, |state| state.paused = paused),
+            Report::Attached(id, attached) => self.show(&id, |state| state.attached = attached),
+        }
+    }
+
+    pub(super) fn on(&mut self, id: &SessionId, event: Event) {
+        let effects = self.broker.on(id, event, self.now());
+        self.perform(effects);
+    }
+
+    fn open(&mut self, request: OpenRequest) {
+        let OpenRequest { opener, id, resolved, reply } = request;
+        if !self.stopping.is_empty() {
+            return answer(reply, Err(OpenError::Stopping));
+        }
+        let wish = match resolved.lease {
+            LeaseKind::Caller => LeaseWish::Caller,
+            LeaseKind::Token { ttl } => LeaseWish::Token {
+                ttl: ttl
+                    .unwrap_or(Duration::from_millis(self.settings.limits.lease_ttl_default_ms)),
+            },
+        };
+        let facts = facts(opener, id.clone(), &resolved, self.now());
+        let size = Size::new(resolved.columns, resolved.rows);
+        let opened = self.broker.open(facts, &wish, &secret(), self.now());
+        let effects = match opened {
+            Ok(effects) => effects,
+            Err(error) => return answer(reply, Err(error.into())),
+        };
+        let Some(session) = self.broker.session(&id) else {
+            return answer(reply, Err(OpenError::Stopping));
+        };
+        let view = self.broker.view(session);
+        let (state, _) = watch::channel(State { view, size, paused: false, attached: 0 });
+        self.runs.insert(
+            id,
+            Run {
+                state,
+                resolved: Some(resolved),
+                reply: Some(reply),
+                abort: Default::default(),
+                live: None,
+                terminal: None,
+            },
+        );
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Launch(id) => self.launch(id),
+                Effect::AbortLaunch(id) => {
+                    if let Some(run) = self.runs.get(&id) {
+                        run.abort.cancel();
+                    }
+                }
+                Effect::End(id, how) => self.begin_end(id, how),
+                Effect::Opened(id) => self.opened(&id),
+                Effect::OpenFailed(id, failure) => self.open_failed(&id, failure),
+                Effect::Changed(id) => self.show(&id, |_| ()),
+                Effect::Closed(id) => self.closed(&id),
+                Effect::Retired(id) => {
+                    self.runs.remove(&id);
+                    self.tell(Notice::Retired(id));
+                }
+                // The core keeps its deadlines itself.
+                Effect::Arm(..) | Effect::Disarm(_) => {}
+            }
+        }
+    }
+
+    fn launch(&mut self, id: SessionId) {
+        let (Some(run), Some(session)) = (self.runs.get_mut(&id), self.broker.session(&id)) else {
+            return;
+        };
+        let Some(mut resolved) = run.resolved.take() else { return };
+        let (facts, abort) = (session.facts.clone(), run.abort.clone());
+        let (workshop, reports) = (self.workshop.clone(), self.reports.clone());
+        tokio::spawn(async move {
+            let report = match workshop.open(&facts, &mut resolved, &abort).await {
+                Ok(arrived) => Report::Arrived(id, Box::new(arrived)),
+                Err(failure) => Report::Event(id, Event::LaunchFailed(failure)),
+            };
+            let _ = reports.send(report).await;
+        });
+    }
+
+    fn arrived(&mut self, id: &SessionId, arrived: Arrived<H::Place>) {
+        let Arrived { live, launcher, exit, pid, confinement } = arrived;
+        if let Some(run) = self.runs.get_mut(id) {
+            run.terminal = Some(live.terminal.clone());
+            run.live = Some(live.clone());
+        }
+        super::watching::leader(id.clone(), live.clone(), launcher, exit, self.reports.clone());
+        super::watching::streams(id.clone(), &live.terminal, self.reports.clone());
+        self.on(id, Event::Started { pid, confinement });
+    }
+
+    fn opened(&mut self, id: &SessionId) {
+        self.show(id, |_| ());
+        let token = self.broker.token(id).map(|token| token.reveal().to_owned());
+        let Some(run) = self.runs.get_mut(id) else { return };
+        if let (Some(reply), Some(terminal), Some(token)) =
+            (run.reply.take(), run.terminal.clone(), token)
+        {
+            let state = run.state.subscribe();
+            self.log(id, "session opened");
+            self.tell(Notice::Opened(id.clone()));
+            answer(reply, Ok(Opened { state, terminal, token }));
+        }
+    }
+
+    fn open_failed(&mut self, id: &SessionId, failure: OpenFailure) {
+        let Some(mut run) = self.runs.remove(id) else { return };
+        if let OpenFailure::Launch(failure) = &failure {
+            tracing::info!(ST2_SESSION = %id, step = failure.step.as_str(), errno = failure.errno, "session not opened: {failure}");
+        }
+        if let Some(reply) = run.reply.take() {
+            answer(reply, Err(OpenError::Failed(failure)));
+        }
+    }
+
+    fn begin_end(&mut self, id: SessionId, how: How) {
+        let Some(live) = self.runs.get(&id).and_then(|run| run.live.clone()) else { return };
+        live.ask();
+        let reports = self.reports.clone();
+        tokio::spawn(async move {
+            if let Some(emptied) = ending::end(live, how).await {
+                let _ = reports.send(Report::Event(id, Event::ScopeEmpty(emptied))).await;
+            }
+        });
+    }
+
+    fn closed(&mut self, id: &SessionId) {
+        self.show(id, |state| state.paused = false);
+        if let Some(run) = self.runs.get_mut(id) {
+            run.live = None;
+        }
+        self.log(id, "session closed");
+        self.tell(Notice::Closed(id.clone()));
+    }
+
+    /// Shows a session's state as it is now, with a change that only the engine knows.
+    pub(super) fn show(&self, id: &SessionId, change: impl FnOnce(&mut State)) {
+        let (Some(run), Some(session)) = (self.runs.get(id), self.broker.session(id)) else {
+            return;
+        };
+        let view = self.broker.view(session);
+        run.state.send_modify(|state| {
+            state.view = view;
+            change(state);
+        });
+        self.tell(Notice::Changed(id.clone()));
+    }
+
+    fn tell(&self, notice: Notice) {
+        let _ = self.notices.send(notice);
+    }
+
+    fn log(&self, id: &SessionId, what: &str) {
+        let Some(session) = self.broker.session(id) else { return };
+        let (owner, _) = self.broker.owner(session);
+        let outcome = session.outcome();
+        tracing::info!(
+            ST2_SESSION = %id,
+            ST2_TOOL = %session.facts.tool,
+            ST2_OWNER = owner,
+            ST2_UNIT = %session.facts.unit,
+            reason = outcome.map(|outcome| outcome.reason.as_str()),
+            "{what}: {} {id}",
+            session.facts.tool
+        );
+    }
+
+    fn shut_down(&mut self, reply: Option<oneshot::Sender<()>>) {
+        self.stopping.extend(reply);
+        let effects = self.broker.shutdown(self.now());
+        self.perform(effects);
+    }
+}
+
+/// Answers a caller, who may have stopped waiting.
+pub(super) fn answer<T>(reply: oneshot::Sender<T>, value: T) {
+    let _ = reply.send(value);
+}
+
+fn facts(opener: Connection, id: SessionId, resolved: &Resolved, now: Now) -> Facts {
+    let tool = resolved.tool.clone();
+    Facts {
+        unit: UnitName::scope(&tool, &id),
+        id,
+        opener,
+        tool,
+        command: resolved.spec.argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+        workspace: resolved.workspace.clone(),
+        cwd: resolved.cwd.clone(),
+        created_usec: now.wall_usec,
+        labels: resolved.labels.clone(),
+        private: resolved.private,
+        grace: resolved.grace,
+        timeout: resolved.timeout,
+        stop_timeout: resolved.stop_timeout,
+    }
+}
+
+/// Draws a token's secret. The kernel's source never fails once it is up (getrandom(2)).
+fn secret() -> Secret {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the kernel has no randomness");
+    Secret::new(bytes)
+}

@@ -1,0 +1,193 @@
+//! What callers ask of sessions that are there, judged by the core and carried out.
+
+use std::sync::Arc;
+
+use tokio::sync::{oneshot, watch};
+
+use super::{
+    command::{Act, Caller, ControlError, EndWish},
+    core::{Engine, Report, answer},
+    run::{Live, State},
+};
+use crate::{
+    broker::{
+        access::{Denied, Need},
+        name::SessionId,
+        session::{Event, Phase, Session},
+    },
+    host::{
+        Host, HostError, Place,
+        pty::{Key, Size},
+    },
+};
+
+impl<H: Host> Engine<H> {
+    pub(super) fn find(
+        &self,
+        id: &SessionId,
+        caller: &Caller,
+        need: Need,
+    ) -> Result<&Session, Denied> {
+        self.broker.access(id, &caller.connection, caller.token.as_deref(), need)
+    }
+
+    pub(super) fn owns(&self, session: &Session, caller: &Caller) -> bool {
+        match &caller.token {
+            Some(token) => self.broker.token_speaks_for(session, token).unwrap_or(false),
+            None => self.broker.is_owner(session, &caller.connection),
+        }
+    }
+
+    pub(super) fn states(&self, wanted: impl Fn(&Session) -> bool) -> Vec<State> {
+        let wanted = self.broker.sessions().filter(|session| wanted(session));
+        wanted
+            .filter_map(|session| self.runs.get(&session.facts.id))
+            .map(|run| run.state.borrow().clone())
+            .collect()
+    }
+
+    pub(super) fn end(
+        &mut self,
+        id: &SessionId,
+        caller: Caller,
+        wish: EndWish,
+    ) -> Result<watch::Receiver<State>, ControlError> {
+        let state = self.runs.get(id).map(|run| run.state.subscribe());
+        let state = state.ok_or_else(|| Denied::NoSuchSession(id.clone()))?;
+        // A closed session answers anybody with its outcome, which is metadata.
+        if state.borrow().view.outcome.is_some() {
+            return Ok(state);
+        }
+        self.find(id, &caller, Need::Control)?;
+        let requester = caller.connection.to_string();
+        let event = match wish {
+            EndWish::Close(within) => Event::CloseRequested { requester, within },
+            EndWish::Kill => Event::KillRequested { requester },
+        };
+        self.on(id, event);
+        Ok(state)
+    }
+
+    pub(super) fn forget(&mut self, id: &SessionId, caller: &Caller) -> Result<(), ControlError> {
+        let session = self.find(id, caller, Need::Control)?;
+        if session.outcome().is_none() {
+            return Err(ControlError::NotClosed(id.clone()));
+        }
+        self.on(id, Event::Forgotten);
+        Ok(())
+    }
+
+    pub(super) fn act(
+        &mut self,
+        id: &SessionId,
+        caller: &Caller,
+        act: Act,
+        reply: oneshot::Sender<Result<(), ControlError>>,
+    ) {
+        let live = match self.live(id, caller) {
+            Ok(live) => live,
+            // A size after the end changes nothing and is no error: a client's window may outlive its tool.
+            Err(ControlError::Closed(..) | ControlError::Closing(_))
+                if matches!(act, Act::Resize(_)) =>
+            {
+                return answer(reply, Ok(()));
+            }
+            Err(error) => return answer(reply, Err(error)),
+        };
+        match act {
+            Act::Resize(size) => answer(reply, self.resize(id, &live, size)),
+            Act::Signal(signal) => answer(reply, to_foreground(&live, signal)),
+            Act::Interrupt => answer(reply, interrupt(&live)),
+            Act::EndOfFile => answer(reply, end_of_file(id, &live)),
+            Act::Freeze(frozen) => self.freeze(id, live, frozen, reply),
+        }
+    }
+
+    fn live(&self, id: &SessionId, caller: &Caller) -> Result<Arc<Live<H::Place>>, ControlError> {
+        if let Some(outcome) = self.broker.session(id).and_then(Session::outcome) {
+            return Err(ControlError::Closed(id.clone(), Box::new(outcome.clone())));
+        }
+        match self.find(id, caller, Need::Control)?.phase {
+            Phase::Running(_) => self
+                .runs
+                .get(id)
+                .and_then(|run| run.live.clone())
+                .ok_or_else(|| ControlError::Closing(id.clone())),
+            Phase::Waiting
+            | Phase::Opening
+            | Phase::Aborting(_)
+            | Phase::Closing { .. }
+            | Phase::Closed { .. }
+            | Phase::Gone => Err(ControlError::Closing(id.clone())),
+        }
+    }
+
+    fn resize(
+        &mut self,
+        id: &SessionId,
+        live: &Live<H::Place>,
+        size: Size,
+    ) -> Result<(), ControlError> {
+        let changed = live
+            .controller
+            .set_size(size)
+            .map_err(|error| HostError::system("resize the terminal", error))?;
+        if changed {
+            self.show(id, |state| state.size = size);
+        }
+        Ok(())
+    }
+
+    fn freeze(
+        &self,
+        id: &SessionId,
+        live: Arc<Live<H::Place>>,
+        frozen: bool,
+        reply: oneshot::Sender<Result<(), ControlError>>,
+    ) {
+        let (id, reports) = (id.clone(), self.reports.clone());
+        tokio::spawn(async move {
+            let result = live.place.freeze(frozen).await;
+            if result.is_ok() {
+                let _ = reports.send(Report::Paused(id, frozen)).await;
+            }
+            answer(reply, result.map_err(ControlError::from));
+        });
+    }
+}
+
+fn to_foreground<P: Place>(live: &Live<P>, signal: i32) -> Result<(), ControlError> {
+    let foreground = live
+        .controller
+        .foreground()
+        .map_err(|error| HostError::system("find the foreground process group", error))?;
+    if let Some(group) = foreground {
+        live.place.signal_group(group, signal)?;
+    }
+    Ok(())
+}
+
+/// Ctrl-C is a signal only while the terminal makes it one; a program in raw mode reads the byte.
+fn interrupt<P: Place>(live: &Live<P>) -> Result<(), ControlError> {
+    let failed = |error| HostError::system("interrupt", error);
+    let modes = live.controller.modes().map_err(failed)?;
+    if modes.signals {
+        live.controller.press(Key::Interrupt).map_err(failed)?;
+    } else if let Err(error) = live.terminal.write(&[0x03]) {
+        tracing::debug!(%error, "the interrupt found no room in the input queue");
+    }
+    Ok(())
+}
+
+/// The line discipline makes the end of input of a character, which can be another than Ctrl-D (termios(3), VEOF).
+fn end_of_file<P: Place>(id: &SessionId, live: &Live<P>) -> Result<(), ControlError> {
+    let modes = live
+        .controller
+        .modes()
+        .map_err(|error| HostError::system("ask the terminal for its modes", error))?;
+    if !modes.canonical {
+        return Err(ControlError::RawMode(id.clone()));
+    }
+    live.terminal.write(&[modes.end_of_file])?;
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! One session as the engine runs it: what the core does not know because it is not state but the world.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::command::{OpenError, Opened};
+use crate::{
+    broker::view::View,
+    host::{
+        Place,
+        child::Exit,
+        pidfd::PidFd,
+        pty::{Controller, Size},
+        tmpdir::TmpDir,
+    },
+    policy::resolve::Resolved,
+    terminal::Terminal,
+};
+
+/// All that can be seen of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// What the core knows.
+    pub view: View,
+    /// Columns and rows in force.
+    pub size: Size,
+    /// Whether its processes are frozen.
+    pub paused: bool,
+    /// Streams attached to it.
+    pub attached: u32,
+}
+
+/// A session from its `Open` to its last trace.
+#[derive(Debug)]
+pub(super) struct Run<P> {
+    pub state: watch::Sender<State>,
+    /// Until it is its turn.
+    pub resolved: Option<Box<Resolved>>,
+    /// Until it opened or failed.
+    pub reply: Option<oneshot::Sender<Result<Opened, OpenError>>>,
+    /// Stops its opening.
+    pub abort: CancellationToken,
+    /// From its start until its scope is empty.
+    pub live: Option<Arc<Live<P>>>,
+    /// From its start on; the output stays readable after the end.
+    pub terminal: Option<Terminal>,
+}
+
+/// What there is of a session while it runs.
+#[derive(Debug)]
+pub(super) struct Live<P> {
+    pub place: P,
+    pub leader: Option<PidFd>,
+    pub terminal: Terminal,
+    pub controller: Controller,
+    /// Until it is removed.
+    pub tmpdir: Mutex<Option<TmpDir>>,
+    pub exit: watch::Receiver<Option<Exit>>,
+    /// When KILL follows, once its end was begun; the earliest that was asked for.
+    pub kill_at: watch::Sender<Option<Instant>>,
+    /// Whether the end was asked for by us.
+    asked: AtomicBool,
+}
+
+impl<P: Place> Live<P> {
+    pub fn new(
+        place: P,
+        leader: Option<PidFd>,
+        terminal: Terminal,
+        controller: Controller,
+        tmpdir: TmpDir,
+        exit: watch::Receiver<Option<Exit>>,
+    ) -> Self {
+        let (kill_at, _) = watch::channel(None);
+        let asked = AtomicBool::new(false);
+        let tmpdir = Mutex::new(Some(tmpdir));
+        Self { place, leader, terminal, controller, tmpdir, exit, kill_at, asked }
+    }
+
+    /// Notes when KILL follows; gives whether this begins the end.
+    pub fn end_within(&self, within: Duration) -> bool {
+        let at = Instant::now() + within;
+        let mut begins = false;
+        self.kill_at.send_if_modified(|kill_at| {
+            begins = kill_at.is_none();
+            let sooner = kill_at.is_none_or(|earlier| at < earlier);
+            if sooner {
+                *kill_at = Some(at);
+            }
+            sooner
+        });
+        begins
+    }
+
+    /// Takes what is left to remove.
+    pub fn take_tmpdir(&self) -> Option<TmpDir> {
+        self.tmpdir.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes that the end is ours to explain.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    pub fn was_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+}

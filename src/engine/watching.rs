@@ -1,0 +1,47 @@
+//! What is watched of a running session: its leader's end, and the streams attached to it.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::{core::Report, ending, run::Live};
+use crate::{
+    broker::{name::SessionId, session::Event},
+    host::{Place, child::Exit, spawn::Launcher},
+    terminal::Terminal,
+};
+
+/// Waits for the leader's end, finds out who ended it, and tells.
+pub(super) fn leader<P: Place>(
+    id: SessionId,
+    live: Arc<Live<P>>,
+    mut launcher: Launcher,
+    exit: watch::Sender<Option<Exit>>,
+    reports: mpsc::Sender<Report<P>>,
+) {
+    tokio::spawn(async move {
+        let ended = launcher.exited().await;
+        let ending = ended.ending.clone();
+        exit.send_replace(Some(ended));
+        let reason = ending::reason(&live).await;
+        drop(live);
+        let _ = reports.send(Report::Event(id, Event::LeaderExited { ending, reason })).await;
+    });
+}
+
+/// Tells how many streams are attached, each time that it changes.
+pub(super) fn streams<P: Place>(
+    id: SessionId,
+    terminal: &Terminal,
+    reports: mpsc::Sender<Report<P>>,
+) {
+    let mut attached = terminal.attached();
+    tokio::spawn(async move {
+        while attached.changed().await.is_ok() {
+            let count = *attached.borrow_and_update();
+            if reports.send(Report::Attached(id.clone(), count)).await.is_err() {
+                break;
+            }
+        }
+    });
+}
