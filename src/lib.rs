@@ -59,6 +59,8 @@
 
 pub mod broker;
 pub mod bus;
+pub mod cli;
+pub mod client;
 pub mod config;
 pub mod daemon;
 pub mod engine;

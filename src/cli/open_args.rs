@@ -1,0 +1,172 @@
+//! The options that `run`, `open` and `explain` share: those of `Open` on the bus.
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+
+use clap::Args;
+
+use super::{
+    duration::{duration, size},
+    error::CliError,
+};
+use crate::client::{Lease, OpenOptions};
+
+/// What to open, where, and within which bounds.
+#[derive(Debug, Args)]
+pub(super) struct OpenArgs {
+    /// Directory that the tool may change [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+
+    /// Where the tool starts: a directory inside the workspace, relative to it [default: the workspace]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// Set an environment variable that the tool declares as passable; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+
+    /// How long it outlives its owner [default: the tool's; 0 is not at all]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    grace: Option<Duration>,
+
+    /// End it after so long [default: the tool's; 0 is never]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// Output that is kept for `read`, 4K to 4M [default: 256K; of `run`: 1M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    ring: Option<u64>,
+
+    /// Narrow the tool's limit on memory
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory_max: Option<u64>,
+
+    /// Narrow the tool's limit on processes and threads
+    #[arg(long, value_name = "N")]
+    tasks_max: Option<u64>,
+
+    /// Attribution, such as agent=NAME; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    label: Vec<(String, String)>,
+
+    /// End it when this unit of the user manager stops
+    #[arg(long, value_name = "UNIT")]
+    bind_unit: Option<String>,
+
+    /// Nobody but the owner may observe it
+    #[arg(long)]
+    private: bool,
+
+    /// Arguments of the tool; for `command`, the command and its arguments
+    #[arg(value_name = "ARGV", trailing_var_arg = true, allow_hyphen_values = true)]
+    argv: Vec<OsString>,
+}
+
+impl OpenArgs {
+    /// The tool that is meant: the one named, else `command` where there is an argv, else `shell`.
+    pub(super) fn tool(&self, named: Option<&str>) -> String {
+        match named {
+            Some(tool) => tool.to_owned(),
+            None if self.argv.is_empty() => "shell".into(),
+            None => "command".into(),
+        }
+    }
+
+    /// The options as the client takes them.
+    pub(super) fn options(self) -> Result<OpenOptions, CliError> {
+        let workspace = absolute(self.workspace.unwrap_or_else(|| PathBuf::from(".")))?;
+        let cwd = self.cwd.map(|cwd| workspace.join(cwd)).map(text).transpose()?;
+        Ok(OpenOptions {
+            argv: self.argv,
+            workspace: Some(text(workspace)?),
+            cwd,
+            env: self.env.into_iter().collect::<BTreeMap<_, _>>(),
+            size: None,
+            term: None,
+            lease: Lease::Caller,
+            grace: self.grace,
+            timeout: self.timeout,
+            ring_bytes: self.ring,
+            memory_max: self.memory_max,
+            tasks_max: self.tasks_max,
+            labels: self.label.into_iter().collect(),
+            bind_unit: self.bind_unit,
+            private: self.private,
+        })
+    }
+}
+
+/// Symbolic links are left to the broker, which judges them. Without this, `.` would stay at the end.
+fn absolute(path: PathBuf) -> Result<PathBuf, CliError> {
+    match std::path::absolute(&path) {
+        Ok(absolute) => Ok(absolute.components().collect()),
+        Err(source) => Err(CliError::Path { path, source }),
+    }
+}
+
+fn text(path: PathBuf) -> Result<String, CliError> {
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| CliError::PathNotUtf8 { path: PathBuf::from(path) })
+}
+
+/// A text without `=`, or with nothing before it.
+#[derive(Debug, thiserror::Error)]
+#[error("expected NAME=VALUE")]
+pub(super) struct PairError;
+
+/// Reads `NAME=VALUE`.
+pub(super) fn pair(text: &str) -> Result<(String, String), PairError> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(PairError),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: OpenArgs,
+    }
+
+    fn parse(words: &[&str]) -> OpenArgs {
+        Line::try_parse_from(["x"].iter().chain(words)).unwrap().args
+    }
+
+    #[test]
+    fn a_command_without_a_tool_is_the_tool_command() {
+        assert_eq!(parse(&[]).tool(None), "shell");
+        assert_eq!(parse(&["ls"]).tool(None), "command");
+        assert_eq!(parse(&["ls"]).tool(Some("lazygit")), "lazygit");
+    }
+
+    #[test]
+    fn everything_after_the_first_argument_is_the_tool_s() {
+        let options = parse(&["--private", "ls", "--env", "--", "-l"]).options().unwrap();
+        assert_eq!(options.argv, ["ls", "--env", "--", "-l"]);
+        let options = parse(&["--", "--private"]).options().unwrap();
+        assert_eq!((options.argv, options.private), (vec!["--private".into()], false));
+    }
+
+    #[test]
+    fn directories_are_made_absolute_and_cwd_is_inside_the_workspace() {
+        let options = parse(&["--workspace", "/w/", "--cwd", "src"]).options().unwrap();
+        assert_eq!(options.workspace.as_deref(), Some("/w"));
+        assert_eq!(options.cwd.as_deref(), Some("/w/src"));
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(parse(&[]).options().unwrap().workspace.as_deref(), here.to_str());
+    }
+
+    #[test]
+    fn pairs_need_a_name() {
+        assert!(pair("=x").is_err());
+        assert!(pair("x").is_err());
+        assert_eq!(pair("a=b=c").unwrap(), ("a".into(), "b=c".into()));
+    }
+}

@@ -1,0 +1,120 @@
+//! The broker, as its client sees it.
+
+use std::collections::BTreeMap;
+
+use zbus::{Connection, proxy::CacheProperties};
+
+use super::{BUS_NAME, ClientError, Dict, OpenOptions, Session, SessionId, manager::ManagerProxy};
+
+/// A client of one broker; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Client {
+    connection: Connection,
+    manager: ManagerProxy<'static>,
+}
+
+/// What `Open` gave.
+#[derive(Debug)]
+pub struct Opened {
+    /// The session.
+    pub session: Session,
+    /// The rest, as the bus carries it: `unit`, `pid`, `token`, `confinement` and others.
+    pub info: Dict,
+}
+
+/// Which sessions are meant: all of them where nothing is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only those in this phase.
+    pub phase: Option<String>,
+    /// Only those of this tool.
+    pub tool: Option<String>,
+    /// Only those with these labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Client {
+    /// A client over a connection that leads to a broker. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// [`ClientError::Protocol`] where the proxy cannot be made.
+    pub async fn over(connection: Connection) -> Result<Self, ClientError> {
+        let manager = ManagerProxy::builder(&connection)
+            .destination(BUS_NAME)
+            .cache_properties(CacheProperties::No)
+            .build()
+            .await?;
+        Ok(Self { connection, manager })
+    }
+
+    /// The manager's proxy, for what has no method here.
+    #[must_use]
+    pub fn manager(&self) -> &ManagerProxy<'static> {
+        &self.manager
+    }
+
+    /// The session of this id; whether there is one shows with the first call to it.
+    ///
+    /// # Errors
+    /// [`ClientError::Protocol`] where the proxy cannot be made.
+    pub async fn session(&self, id: SessionId) -> Result<Session, ClientError> {
+        Session::over(&self.connection, id).await
+    }
+
+    /// Opens a tool.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn open(&self, tool: &str, options: &OpenOptions) -> Result<Opened, ClientError> {
+        let (path, info) = self.manager.open(tool, &options.to_dict()).await?;
+        let id = path
+            .as_str()
+            .parse()
+            .map_err(|_| ClientError::Missing { call: "Open", key: "session path" })?;
+        Ok(Opened { session: self.session(id).await?, info })
+    }
+
+    /// The sessions that the filter means, one row each.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn sessions(&self, filter: &Filter) -> Result<Vec<Dict>, ClientError> {
+        Ok(self.manager.list_sessions(&filter.to_dict()).await?)
+    }
+
+    /// The catalogue, one row a tool.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn tools(&self) -> Result<Vec<Dict>, ClientError> {
+        Ok(self.manager.list_tools().await?)
+    }
+
+    /// What `Open` would do.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn explain(&self, tool: &str, options: &OpenOptions) -> Result<Dict, ClientError> {
+        Ok(self.manager.explain(tool, &options.to_dict()).await?)
+    }
+
+    /// Extends a token lease; this connection may control its sessions until it disconnects. Gives
+    /// the new end, µs since the epoch.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`super::Refusal::BadToken`] where it is none.
+    pub async fn renew(&self, token: &str) -> Result<u64, ClientError> {
+        Ok(self.manager.renew_lease(token).await?)
+    }
+}
+
+impl Filter {
+    /// The filter as the bus carries it.
+    #[must_use]
+    pub fn to_dict(&self) -> Dict {
+        self.labels.iter().fold(
+            Dict::new().with_some("phase", self.phase.clone()).with_some("tool", self.tool.clone()),
+            |dict, (name, value)| dict.with(&format!("label.{name}"), value.clone()),
+        )
+    }
+}

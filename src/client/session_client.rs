@@ -1,0 +1,148 @@
+//! One session, as its client sees it.
+
+use std::{
+    os::{fd::OwnedFd, unix::net},
+    time::Duration,
+};
+
+use serde_bytes::Bytes;
+use tokio::net::UnixStream;
+use zbus::{
+    Connection,
+    fdo::PropertiesProxy,
+    proxy::{CacheProperties, MethodFlags},
+};
+
+use super::{
+    AttachOptions, Attached, BUS_NAME, Chunk, ClientError, Dict, ReadOptions, SessionId,
+    open::milliseconds, session::SessionProxy,
+};
+
+/// The interface of a session's object.
+const INTERFACE: &str = "org.st2.Tools.Session1";
+
+/// Longest single `Wait`: a longer wait is many.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A session of the broker; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Session {
+    id: SessionId,
+    proxy: SessionProxy<'static>,
+}
+
+impl Session {
+    /// The session of this id, over a connection that leads to its broker. Nothing is asked yet.
+    pub(super) async fn over(connection: &Connection, id: SessionId) -> Result<Self, ClientError> {
+        let proxy = SessionProxy::builder(connection)
+            .destination(BUS_NAME)
+            .path(id.path())
+            .cache_properties(CacheProperties::No)
+            .build()
+            .await?;
+        Ok(Self { id, proxy })
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Its proxy, for what has no method here.
+    #[must_use]
+    pub fn proxy(&self) -> &SessionProxy<'static> {
+        &self.proxy
+    }
+
+    /// Every property, by name.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn properties(&self) -> Result<Dict, ClientError> {
+        let properties = PropertiesProxy::builder(self.proxy.inner().connection())
+            .destination(BUS_NAME)
+            .path(self.id.path())
+            .build()
+            .await?;
+        let flags = MethodFlags::NO_AUTO_START;
+        let reply: Option<Dict> =
+            properties.inner().call_with_flags("GetAll", flags, &(INTERFACE,)).await?;
+        reply.ok_or(ClientError::Missing { call: "GetAll", key: "reply" })
+    }
+
+    /// Attaches a stream.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`super::Refusal::Closed`] once it is over.
+    pub async fn attach(&self, options: &AttachOptions) -> Result<Attached, ClientError> {
+        let (stream, info) = self.proxy.attach(&options.to_dict()).await?;
+        let stream = take(stream.into()).map_err(|source| ClientError::Stream { source })?;
+        Ok(Attached { stream, begin: info.number("begin") })
+    }
+
+    /// Reads output from an absolute offset on, at most `max` bytes.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn read(
+        &self,
+        cursor: u64,
+        max: u32,
+        options: &ReadOptions,
+    ) -> Result<Chunk, ClientError> {
+        let (data, begin, next, eof) = self.proxy.read(cursor, max, &options.to_dict()).await?;
+        Ok(Chunk { data: data.into_vec(), begin, next, eof })
+    }
+
+    /// Writes input, at most [`super::WRITE_MAX`] bytes; gives how many were accepted since it began.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; nothing of the input was accepted then.
+    pub async fn write(&self, data: &[u8]) -> Result<u64, ClientError> {
+        Ok(self.proxy.write(Bytes::new(data), &Dict::new()).await?)
+    }
+
+    /// Sets the terminal's size.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn resize(&self, columns: u16, rows: u16) -> Result<(), ClientError> {
+        Ok(self.proxy.resize(columns, rows, &Dict::new()).await?)
+    }
+
+    /// Ends it gently, at most so long before it is killed; gives the outcome.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn close(&self, timeout: Option<Duration>) -> Result<Dict, ClientError> {
+        let options = Dict::new().with_some("timeout_ms", timeout.map(milliseconds));
+        Ok(self.proxy.close(&options).await?)
+    }
+
+    /// Ends it at once; gives the outcome.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn kill(&self) -> Result<Dict, ClientError> {
+        Ok(self.proxy.kill().await?)
+    }
+
+    /// Waits for its end, however long; gives the outcome.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn wait(&self) -> Result<Dict, ClientError> {
+        loop {
+            if let (true, outcome) = self.proxy.wait(milliseconds(WAIT)).await? {
+                return Ok(outcome);
+            }
+        }
+    }
+}
+
+fn take(stream: OwnedFd) -> std::io::Result<UnixStream> {
+    let stream = net::UnixStream::from(stream);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
