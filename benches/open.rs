@@ -1,0 +1,153 @@
+//! Opening a tool: until `Open` answers, until the tool's first byte is read, until its end is announced.
+//!
+//! The broker's figures are of its service, over the bus, as a client that is connected already has them. The peers'
+//! are of commands: there is no other way to have a scope of them.
+
+use std::time::{Duration, Instant};
+
+use st2_tools::client::ReadOptions;
+
+use crate::{
+    Plan,
+    rig::{
+        broker::Broker,
+        cost::Cost,
+        peer::Peer,
+        placement::{Cast, Placement},
+        report::{Comparison, Metric, Report, Subject},
+    },
+};
+
+/// Ends at once.
+const SILENT: &[&str] = &["true"];
+
+/// Says something, then ends.
+const SPEAKING: &[&str] = &["echo", "ready"];
+
+const BROKER: &str = "st2-tools, confined and scoped";
+const SCOPE: Peer =
+    Peer { name: "systemd-run --scope", command: &["systemd-run", "--user", "--scope", "--quiet"] };
+const SERVICE: Peer =
+    Peer { name: "systemd-run --pty", command: &["systemd-run", "--user", "--pty", "--quiet"] };
+const RAW: Peer = Peer { name: "fork and exec on a pty", command: &[] };
+
+const REPLY: Metric = Metric { name: "reply", unit: "ms" };
+const FIRST_BYTE: Metric = Metric { name: "first byte", unit: "ms" };
+const EXIT: Metric = Metric { name: "exit", unit: "ms" };
+const CPU: Metric = Metric { name: "CPU of all", unit: "ms" };
+
+const COMPARISONS: [Comparison; 2] = [
+    Comparison { metric: EXIT, of: BROKER, to: SCOPE.name, at_most: 1.0 },
+    Comparison { metric: FIRST_BYTE, of: BROKER, to: SCOPE.name, at_most: 0.6 },
+];
+
+/// Who opens the tool.
+#[derive(Debug, Clone, Copy)]
+enum Opener {
+    Broker,
+    Peer(Peer),
+}
+
+const OPENERS: [Opener; 4] =
+    [Opener::Broker, Opener::Peer(SCOPE), Opener::Peer(SERVICE), Opener::Peer(RAW)];
+
+/// Measures.
+///
+/// # Errors
+/// Where anything fails: what was measured until then is not worth having.
+pub async fn run(plan: Plan) -> anyhow::Result<Report> {
+    let broker = Broker::start().await?;
+    let cast = Cast::on(broker.bus()).await?;
+    let mut bench = Bench { broker, report: Report::new("open", &[]) };
+    // What is first touched, read or linked costs once.
+    for opener in OPENERS {
+        bench.block(opener, Placement::Free, 3).await?;
+    }
+    bench.report = Report::new("open", &COMPARISONS);
+    for round in 0..plan.rounds {
+        for placement in Placement::BOTH {
+            cast.place(placement)?;
+            for turn in 0..OPENERS.len() {
+                let opener = OPENERS[(round + turn) % OPENERS.len()];
+                bench.block(opener, placement, plan.count).await?;
+            }
+        }
+    }
+    cast.place(Placement::Free)?;
+    Ok(bench.report)
+}
+
+struct Bench {
+    broker: Broker,
+    report: Report,
+}
+
+impl Bench {
+    /// Opens so many tools of each kind in a row.
+    async fn block(
+        &mut self,
+        opener: Opener,
+        placement: Placement,
+        count: usize,
+    ) -> anyhow::Result<()> {
+        let subject = Subject { name: opener.name(), condition: placement.as_str() };
+        let cost = Cost::begin()?;
+        for _ in 0..count {
+            self.silent(opener, subject).await?;
+        }
+        let each = cost.so_far()? / u32::try_from(count)?;
+        self.report.add(subject, CPU, milliseconds(each));
+        for _ in 0..count {
+            self.speaking(opener, subject).await?;
+        }
+        Ok(())
+    }
+
+    async fn silent(&mut self, opener: Opener, subject: Subject) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let ended = match opener {
+            Opener::Broker => {
+                let opened = self.broker.open(SILENT).await?;
+                self.report.add(subject, REPLY, milliseconds(began.elapsed()));
+                self.broker.closed(opened.session.id()).await?;
+                Instant::now()
+            }
+            Opener::Peer(peer) => peer.until_exit(SILENT)?,
+        };
+        self.report.add(subject, EXIT, milliseconds(ended - began));
+        Ok(())
+    }
+
+    async fn speaking(&mut self, opener: Opener, subject: Subject) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let spoke = match opener {
+            Opener::Broker => {
+                let session = self.broker.open(SPEAKING).await?.session;
+                let wait = ReadOptions { wait: Some(Duration::from_secs(10)) };
+                let chunk = session.read(0, 1, &wait).await?;
+                let spoke = Instant::now();
+                anyhow::ensure!(!chunk.data.is_empty(), "the tool said nothing");
+                self.broker.closed(session.id()).await?;
+                Some(spoke)
+            }
+            Opener::Peer(peer) => peer.until_first_byte(SPEAKING)?,
+        };
+        if let Some(spoke) = spoke {
+            self.report.add(subject, FIRST_BYTE, milliseconds(spoke - began));
+        }
+        Ok(())
+    }
+}
+
+impl Opener {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Broker => BROKER,
+            Self::Peer(peer) => peer.name,
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
