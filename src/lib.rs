@@ -17,13 +17,13 @@
 //!   terminal ── the controller's bytes ⇄ ring, streams; past the engine, never through it
 //! ```
 //!
-//! Dependencies run `bus → engine → broker ← host` and `terminal ← host`. `broker` is pure and synchronous: each call
-//! changes the state and gives the effects that it caused, and knows neither D-Bus nor the operating system. `engine` is
+//! Dependencies run `bus → engine → broker ← host` and `terminal ← host`. [`broker`] is pure and synchronous: each call
+//! changes the state and gives the effects that it caused, and knows neither D-Bus nor the operating system. [`engine`] is
 //! the one task that owns it; what takes time is done by tasks that report back, so nothing waits for a launcher, a
-//! service manager or a terminal. `bus` translates, `policy` is data until the last step. `daemon` composes these
+//! service manager or a terminal. [`bus`] translates, [`policy`] is data until the last step. [`daemon`] composes these
 //! for `st2-toolsd`, and for the broker that the command brings where there is no bus.
 //!
-//! `client` stands alone: the contract as another program sees it. `cli` is the command, made of that. `config` is
+//! [`client`] stands alone: the contract as another program sees it. [`cli`] is the command, made of that. [`config`] is
 //! what the broker may be told.
 //!
 //! # The life of a session
@@ -48,13 +48,13 @@
 //!   nothing.
 //! - **A request narrows.** What a tool may touch, run and be given is declared; a request chooses within that.
 //! - **Fail closed.** What the profile needs and the kernel does not enforce is refused; what no kernel enforces is a
-//!   `Gap`, and told.
+//!   [`Gap`](launch::report::Gap), and told.
 //! - **Nothing is inherited.** A tool's environment, descriptors, signals, limits and capabilities are made for it.
 //! - **The first forced reason wins.** No later event changes why a session ended.
 //! - **The end comes last.** Every byte of output can be read before the end is announced; what was dropped is counted.
-//! - **Everything is bounded**: by `Limits`, or by a constant where it is used.
+//! - **Everything is bounded**: by [`Limits`](config::Limits), or by a constant where it is used.
 //! - **Nothing in the broker waits for a tool, a client or a manager** with the state in its hands.
-//! - **`unsafe` is in `host` and `launch` only**, each block with the reason why it is sound.
+//! - **`unsafe` is in [`host`] and [`launch`] only**, each block with the reason why it is sound.
 #![deny(unsafe_code)]
 
 pub mod broker;
