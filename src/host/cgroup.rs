@@ -178,11 +178,7 @@ impl Cgroup {
             if !is_member || !wanted(pid) {
                 continue;
             }
-            match process.signal(signal) {
-                Ok(()) => signalled += 1,
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => return Err(error),
-            }
+            signalled += u32::from(process.signal_if_there(signal)?);
         }
         Ok(signalled)
     }

@@ -65,15 +65,24 @@ impl PidFd {
         Ok(())
     }
 
+    /// Sends a signal, if the process is still there; tells whether it was.
+    ///
+    /// # Errors
+    /// As [`PidFd::signal`], but for `ESRCH`.
+    pub fn signal_if_there(&self, signal: i32) -> io::Result<bool> {
+        match self.signal(signal) {
+            Ok(()) => Ok(true),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sends SIGKILL. A process that is gone already counts as killed.
     ///
     /// # Errors
     /// `EPERM` where it is another user's.
     pub fn kill(&self) -> io::Result<()> {
-        match self.signal(libc::SIGKILL) {
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-            other => other,
-        }
+        self.signal_if_there(libc::SIGKILL).map(drop)
     }
 
     /// Whether it has ended: a pidfd polls readable from then on, waited for or not.

@@ -105,11 +105,7 @@ impl Below {
             if !still.contains(&pid) || !wanted(pid) {
                 continue;
             }
-            match process.signal(signal) {
-                Ok(()) => signalled += 1,
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => return Err(error),
-            }
+            signalled += u32::from(process.signal_if_there(signal)?);
         }
         Ok(signalled)
     }
