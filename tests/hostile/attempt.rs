@@ -17,8 +17,6 @@ pub struct Attempt {
     pub trace: Option<Trace>,
     /// The gaps by any of which a session states that it is open.
     pub gaps: &'static [&'static str],
-    /// Whether the call succeeds also where it does nothing.
-    pub silent: bool,
     /// The error with which even an unconfined program may be refused.
     pub excuse: Option<i32>,
 }
@@ -41,7 +39,7 @@ impl Attempt {
     pub fn new(name: &'static str, words: impl Fn(&Scene) -> Vec<String> + 'static) -> Self {
         let words = Box::new(words);
         let (trace, excuse) = (None, None);
-        Self { name, from: From::Repository, words, trace, gaps: &[], silent: false, excuse }
+        Self { name, from: From::Repository, words, trace, gaps: &[], excuse }
     }
 
     /// Has real programs try.
@@ -58,12 +56,6 @@ impl Attempt {
     /// May be open, if the session says so.
     pub fn gap(mut self, gaps: &'static [&'static str]) -> Self {
         self.gaps = gaps;
-        self
-    }
-
-    /// Counts by its effect only: the call itself always succeeds.
-    pub fn silent(mut self) -> Self {
-        self.silent = true;
         self
     }
 

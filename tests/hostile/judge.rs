@@ -88,7 +88,7 @@ impl Verdict {
 
     fn confined(&self, attempt: &Attempt) -> Field {
         // What a tool does to a place of its own that has an outside name has no effect outside.
-        let open = self.effect.unwrap_or(self.said.0 == "ok" && !attempt.silent);
+        let open = self.effect.unwrap_or(self.said.0 == "ok");
         let stated = attempt.gaps.iter().find(|gap| self.gaps.iter().any(|stated| stated == *gap));
         match (open, stated) {
             (true, Some(gap)) => Field::Declared((*gap).to_owned()),

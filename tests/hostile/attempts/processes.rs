@@ -30,15 +30,14 @@ fn signalled() -> Vec<Attempt> {
         ended("kill a process", "kill"),
         ended("signal a process with a value", "queue-signal"),
         ended("kill a process by pidfd", "kill-by-pidfd"),
-        ended("signal as the owner of a pipe (F_SETOWN)", "signal-by-owner").silent(),
-        ended("signal as the owner of a socket (FIOSETOWN)", "signal-by-socket").silent(),
+        ended("signal as the owner of a pipe (F_SETOWN)", "signal-by-owner"),
+        ended("signal as the owner of a socket (FIOSETOWN)", "signal-by-socket"),
         Attempt::new("signal everybody: kill(-1)", |s| {
             let (mark, settled) = (s.out("signalled"), s.out("settled"));
             s.victim("alert", || Victim::alert(Path::new(&mark), Path::new(&settled)));
             words!["signal-all", "urg"]
         })
-        .trace(|s| s.is_there("signalled"))
-        .silent(),
+        .trace(|s| s.is_there("signalled")),
     ]
 }
 
