@@ -24,7 +24,7 @@ mod limits;
 
 pub use limits::{Limits, RING_MIN_BYTES};
 
-/// The best tier that may be used: `none`, `seccomp` or `mounts`.
+/// The best tier that may be used: `none`, `seccomp`, `resolve-unix` or `mounts`.
 pub const MAX_TIER_VARIABLE: &str = "ST2_TOOLS_MAX_TIER";
 
 /// Acts as on a kernel with at most this Landlock ABI, 0..=255.
@@ -91,7 +91,7 @@ impl MaxTier {
 #[non_exhaustive]
 pub enum OverrideError {
     /// Not a tier.
-    #[error("{MAX_TIER_VARIABLE} is {0:?}, not none, seccomp or mounts")]
+    #[error("{MAX_TIER_VARIABLE} is {0:?}, not none, seccomp, resolve-unix or mounts")]
     MaxTier(OsString),
     /// Not a number.
     #[error("{LANDLOCK_ABI_VARIABLE} is {0:?}, not a number in 0..=255")]
@@ -169,6 +169,7 @@ fn max_tier(word: &OsStr) -> Result<MaxTier, OverrideError> {
     match word.to_str() {
         Some("none") => Ok(MaxTier::Nothing),
         Some("seccomp") => Ok(MaxTier::Most(Tier::Seccomp)),
+        Some("resolve-unix") => Ok(MaxTier::Most(Tier::ResolveUnix)),
         Some("mounts") => Ok(MaxTier::Most(Tier::Mounts)),
         _ => Err(OverrideError::MaxTier(word.to_owned())),
     }

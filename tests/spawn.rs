@@ -72,6 +72,7 @@ fn spec(argv: &[&str]) -> LaunchSpec {
                 grant(Target::Path("/dev/null".into()), terminal),
                 grant(Target::OwnTerminal, terminal),
             ],
+            sockets: Vec::new(),
             network: Network::None,
             root: OwnRoot::default(),
             no_user_namespace: false,

@@ -112,11 +112,15 @@ fn an_override_that_is_not_understood_is_refused() {
     assert_eq!(read(MAX_TIER_VARIABLE, "seccomp").unwrap().max_tier, MaxTier::Most(Tier::Seccomp));
     assert_eq!(read(LANDLOCK_ABI_VARIABLE, "5").unwrap().landlock_abi_cap, Some(5));
     for (name, value, expected) in [
-        (MAX_TIER_VARIABLE, "", "ST2_TOOLS_MAX_TIER is \"\", not none, seccomp or mounts"),
+        (
+            MAX_TIER_VARIABLE,
+            "",
+            "ST2_TOOLS_MAX_TIER is \"\", not none, seccomp, resolve-unix or mounts",
+        ),
         (
             MAX_TIER_VARIABLE,
             "Seccomp",
-            "ST2_TOOLS_MAX_TIER is \"Seccomp\", not none, seccomp or mounts",
+            "ST2_TOOLS_MAX_TIER is \"Seccomp\", not none, seccomp, resolve-unix or mounts",
         ),
         (
             LANDLOCK_ABI_VARIABLE,

@@ -141,7 +141,7 @@ impl Prepared {
         let workspace = descriptors.directories.first().map(AsFd::as_fd);
         let mut report = describe(spec, abi, workspace);
         let mut plan = match (spec.tier, workspace) {
-            (Tier::Seccomp, _) => None,
+            (Tier::ResolveUnix | Tier::Seccomp, _) => None,
             (Tier::Mounts, Some(workspace)) => Some(Plan::new(spec, workspace)?),
             (Tier::Mounts, None) => return Err(ConfineError::NoDescriptor(Slot::Workspace)),
         };
@@ -260,7 +260,7 @@ fn is_missing(error: &io::Error) -> bool {
 fn granted_ports(network: &Network) -> &[u16] {
     match network {
         Network::TcpConnect(ports) => ports,
-        Network::None | Network::All => &[],
+        Network::None | Network::Loopback | Network::All => &[],
     }
 }
 

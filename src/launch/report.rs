@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Tier {
     /// A mount namespace whose root holds only what is granted: no other socket has a path.
     Mounts,
+    /// Landlock's `RESOLVE_UNIX` (ABI 9): a socket outside the session can be connected to where it is granted.
+    ResolveUnix,
     /// `socket(AF_UNIX)` is refused by a seccomp filter; `socketpair` stays.
     Seccomp,
 }
@@ -24,6 +26,11 @@ pub enum Gap {
     /// What is written in a writable workspace may run later, outside: build files, `.envrc`, nested repositories,
     /// a `.git/commondir`.
     WorkspaceCode,
+    /// Other directories than the workspace and `TMPDIR` can be written, and what is left there may run later,
+    /// outside: caches of packages, settings of programs, a repository that worktrees share.
+    OutsideCode,
+    /// Somebody outside serves a granted socket, and does for the tool what it would do for the user.
+    GrantedSockets,
     /// User namespaces are forbidden here: a lesser tier is in force.
     NoUserNamespace,
     /// Nothing bounds how much a tool writes where it may write.
@@ -32,6 +39,8 @@ pub enum Gap {
     ProcessesVisible,
     /// UDP is open where the profile allows any network (below Landlock ABI 10).
     UdpOpen,
+    /// TCP is open to every port where the profile names some (below Landlock ABI 4).
+    TcpOpen,
     /// Refusals are not written to the audit log (below Landlock ABI 7).
     Audit,
     /// Signals to processes outside are open (below Landlock ABI 6).
@@ -54,6 +63,7 @@ impl Tier {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mounts => "mounts",
+            Self::ResolveUnix => "resolve-unix",
             Self::Seccomp => "seccomp",
         }
     }
@@ -67,10 +77,13 @@ impl Gap {
             Self::MetadataOutside => "metadata-outside",
             Self::GitHooks => "git-hooks",
             Self::WorkspaceCode => "workspace-code",
+            Self::OutsideCode => "outside-code",
+            Self::GrantedSockets => "granted-sockets",
             Self::NoUserNamespace => "no-user-namespace",
             Self::DiskSpace => "disk-space",
             Self::ProcessesVisible => "processes-visible",
             Self::UdpOpen => "udp-open",
+            Self::TcpOpen => "tcp-open",
             Self::Audit => "audit",
             Self::SignalsOutside => "signals-outside",
             Self::DeviceIoctl => "device-ioctl",
@@ -106,10 +119,14 @@ pub struct Report {
     pub execute: Vec<String>,
     /// Device nodes that can be opened.
     pub devices: Vec<String>,
+    /// What beneath the writable paths can only be read.
+    pub protect: Vec<String>,
     /// `none`, or what is open.
     pub network: String,
     /// `none`, or `session`: those beneath the granted paths.
     pub unix_sockets: String,
+    /// Pathname sockets of others that can be connected to.
+    pub sockets: Vec<String>,
     /// `session`, or `open`.
     pub signals: String,
     /// `filtered`.

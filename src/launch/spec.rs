@@ -3,7 +3,7 @@
 //! Each message is a frame on the control socket: a little-endian `u32` length (at most [`FRAME_MAX`]) and that many
 //! bytes of postcard. Descriptors ride with the specification by `SCM_RIGHTS`, in the order of [`Slot`].
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,8 @@ pub struct ConfinementSpec {
     pub tier: Tier,
     /// What may be touched beneath which paths.
     pub grants: Vec<Grant>,
+    /// Pathname sockets of others that it may connect to.
+    pub sockets: Vec<SocketGrant>,
     /// Sockets other than local ones.
     pub network: Network,
     /// What the root of tier [`Tier::Mounts`] holds beside the grants.
@@ -75,14 +77,16 @@ pub struct OwnRoot {
     pub home: Option<PathBuf>,
     /// Symlinks, from their absolute paths to what they name: other names of what is granted.
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// What stays as it is inside a writable workspace.
+    /// What stays as it is inside a writable directory.
     pub protect: Vec<Protected>,
 }
 
-/// Something inside a writable workspace that the tool can only read.
+/// Something inside a writable directory that the tool can only read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protected {
-    /// Relative to the workspace, of plain names only.
+    /// The granted directory that it is in; the workspace where absent.
+    pub beneath: Option<PathBuf>,
+    /// Relative to that directory, of plain names only.
     pub path: PathBuf,
     /// What is made, empty, where it is missing and its parent is there: a directory, or a file.
     pub directory: bool,
@@ -123,15 +127,41 @@ pub struct Access {
     pub device: bool,
 }
 
+/// A pathname socket that somebody else listens on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketGrant {
+    /// Where it is, its symlinks followed.
+    pub path: PathBuf,
+    /// Where the tool finds it; another place than `path` only in a root of its own.
+    pub at: PathBuf,
+}
+
 /// What network a tool has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
     /// No socket family but local pairs.
     None,
+    /// A loopback interface of the session's own, which leads nowhere else: any protocol, listeners
+    /// too.
+    Loopback,
     /// TCP connections to these ports; no listener.
     TcpConnect(Vec<u16>),
     /// Any.
     All,
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Loopback => f.write_str("loopback"),
+            Self::TcpConnect(ports) => {
+                let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+                write!(f, "tcp:{}", ports.join(","))
+            }
+            Self::All => f.write_str("all"),
+        }
+    }
 }
 
 /// Broker to launcher.

@@ -17,7 +17,7 @@ use crate::{
     launch::{
         confine,
         report::{Gap, Tier, all_gaps},
-        spec::{Access, Grant, Network, Target},
+        spec::{Access, Grant, Target},
     },
     policy::{
         catalogue::Catalogue,
@@ -126,7 +126,7 @@ impl Facts {
             write: paths(grants, |access| access.write && !access.device),
             execute: paths(grants, |access| access.execute),
             devices: paths(grants, |access| access.device),
-            network: network(&resolved.spec.confinement.network),
+            network: resolved.spec.confinement.network.to_string(),
             tier: resolved.spec.confinement.tier,
             landlock_abi: 0,
             gaps: Vec::new(),
@@ -165,17 +165,6 @@ fn paths(grants: &[Grant], wanted: impl Fn(Access) -> bool) -> Vec<String> {
             Target::OwnTerminal => "terminal".to_owned(),
         })
         .collect()
-}
-
-fn network(network: &Network) -> String {
-    match network {
-        Network::None => "none".to_owned(),
-        Network::All => "all".to_owned(),
-        Network::TcpConnect(ports) => {
-            let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
-            format!("tcp:{}", ports.join(","))
-        }
-    }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -49,7 +49,7 @@ impl TryFrom<String> for ProtectedPath {
         if names.is_empty() || !plain || !normal {
             return Err(ProtectError::NotPlain(written));
         }
-        Ok(Self(Protected { path: path.to_owned(), directory }))
+        Ok(Self(Protected { beneath: None, path: path.to_owned(), directory }))
     }
 }
 
@@ -58,7 +58,9 @@ impl TryFrom<String> for ProtectedPath {
 #[must_use]
 pub fn default_paths() -> Vec<ProtectedPath> {
     [(".git/hooks", true), (".git/config", false)]
-        .map(|(path, directory)| ProtectedPath(Protected { path: path.into(), directory }))
+        .map(|(path, directory)| {
+            ProtectedPath(Protected { beneath: None, path: path.into(), directory })
+        })
         .into()
 }
 
@@ -73,8 +75,8 @@ mod tests {
 
     #[test]
     fn a_slash_at_the_end_makes_a_directory() {
-        let hooks = Protected { path: ".git/hooks".into(), directory: true };
-        let config = Protected { path: ".git/config".into(), directory: false };
+        let hooks = Protected { beneath: None, path: ".git/hooks".into(), directory: true };
+        let config = Protected { beneath: None, path: ".git/config".into(), directory: false };
         assert_eq!(parse(".git/hooks/"), Ok(hooks.clone()));
         assert_eq!(parse(".git/config"), Ok(config.clone()));
         let default: Vec<Protected> = default_paths().into_iter().map(|path| path.0).collect();

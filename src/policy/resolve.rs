@@ -108,6 +108,7 @@ pub fn resolve(
     let confinement = ConfinementSpec {
         tier,
         grants: granted.paths,
+        sockets: Vec::new(),
         network: tool.profile.network.clone(),
         root: OwnRoot {
             home: Some(granted.home),

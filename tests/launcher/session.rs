@@ -71,6 +71,7 @@ impl Place {
             confinement: ConfinementSpec {
                 tier: Tier::Seccomp,
                 grants: self.grants(),
+                sockets: Vec::new(),
                 network: Network::None,
                 root: OwnRoot::default(),
                 no_user_namespace: false,
@@ -340,7 +341,8 @@ pub fn confined(place: &Place, spec: LaunchSpec) -> String {
 
 /// In a root of its own, where the workspace's repository is protected as by default.
 pub fn mounts(mut spec: LaunchSpec) -> LaunchSpec {
-    let protected = |path: &str, directory| Protected { path: path.into(), directory };
+    let protected =
+        |path: &str, directory| Protected { beneath: None, path: path.into(), directory };
     spec.confinement.tier = Tier::Mounts;
     spec.confinement.root.protect =
         vec![protected(".git/hooks", true), protected(".git/config", false)];

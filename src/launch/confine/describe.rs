@@ -64,23 +64,14 @@ pub(super) fn describe(
         write: Vec::new(),
         execute: Vec::new(),
         devices: Vec::new(),
-        network: network_in_words(&spec.network),
+        protect: Vec::new(),
+        network: spec.network.to_string(),
         unix_sockets: if local_sockets(spec, abi) { "session" } else { "none" }.to_owned(),
+        sockets: Vec::new(),
         signals: if abi >= ABI::V6 { "session" } else { "open" }.to_owned(),
         syscalls: "filtered".to_owned(),
         capabilities: "none".to_owned(),
         gaps: gaps(spec, abi as u32, workspace),
-    }
-}
-
-fn network_in_words(network: &Network) -> String {
-    match network {
-        Network::None => "none".to_owned(),
-        Network::All => "all".to_owned(),
-        Network::TcpConnect(ports) => {
-            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-            format!("tcp:{}", ports.join(","))
-        }
     }
 }
 

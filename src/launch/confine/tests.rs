@@ -18,6 +18,7 @@ fn spec(grants: Vec<Grant>, network: Network) -> ConfinementSpec {
     ConfinementSpec {
         tier: Tier::Seccomp,
         grants,
+        sockets: Vec::new(),
         network,
         root: OwnRoot::default(),
         no_user_namespace: false,
@@ -114,7 +115,8 @@ fn ports_need_an_abi_that_knows_them() {
 fn with_own_root(directory: &Path) -> (ConfinementSpec, [OwnedFd; 1]) {
     let workspace = Target::Descriptor(Slot::Workspace, directory.to_owned());
     let grants = vec![Grant { target: workspace, access: WRITE, optional: false }];
-    let protected = |path: &str, directory| Protected { path: path.into(), directory };
+    let protected =
+        |path: &str, directory| Protected { beneath: None, path: path.into(), directory };
     let mut spec = spec(grants, Network::None);
     spec.tier = Tier::Mounts;
     spec.root.protect = vec![protected(".git/hooks", true), protected(".git/config", false)];

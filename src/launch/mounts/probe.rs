@@ -50,6 +50,7 @@ fn probe() -> Result<(), MountError> {
     let spec = ConfinementSpec {
         tier: Tier::Mounts,
         grants: grants.into(),
+        sockets: Vec::new(),
         network: Network::None,
         root: OwnRoot::default(),
         no_user_namespace: false,

@@ -203,10 +203,10 @@ pub(super) fn not_implemented() -> Vec<Rule> {
 pub(super) fn sockets(network: &Network, local: bool) -> Vec<Rule> {
     let mut rules = vec![socket_pairs(local)];
     match network {
-        Network::None if local => {
+        Network::None | Network::Loopback if local => {
             rules.push(Rule::when(libc::SYS_socket, [families_other_than(&[AF_UNIX])]));
         }
-        Network::None => rules.push(Rule::always(libc::SYS_socket)),
+        Network::None | Network::Loopback => rules.push(Rule::always(libc::SYS_socket)),
         Network::TcpConnect(_) => rules.extend(tcp_connections_only(local)),
         Network::All => rules.push(Rule::when(
             libc::SYS_socket,

@@ -35,6 +35,7 @@ fn spec() -> LaunchSpec {
                 access: Access { read: true, write: true, execute: false, device: false },
                 optional: false,
             }],
+            sockets: Vec::new(),
             network: Network::TcpConnect(vec![443]),
             root: OwnRoot::default(),
             no_user_namespace: false,
