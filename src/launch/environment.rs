@@ -52,6 +52,9 @@ const NEVER: &[&str] = &[
 /// files are put.
 const FIXED: &[&str] = &["HOME", "USER", "LOGNAME", "SHELL", "PATH", "TERM", "TMPDIR", "PWD"];
 
+/// Names that lead to a socket of somebody else: the broker sets them where that socket is granted.
+const SOCKETS: &[&str] = &["SSH_AUTH_SOCK", "WAYLAND_DISPLAY"];
+
 /// Names taken from the broker's own environment without a declaration.
 const LOCALE: &[&str] = &["LANG", "LC_*", "TZ", "COLORTERM"];
 
@@ -150,10 +153,14 @@ fn refuse(name: &str, rule: Option<&'static str>) -> Result<(), ForbiddenName> {
     rule.map_or(Ok(()), |rule| Err(ForbiddenName { name: name.to_owned(), rule }))
 }
 
-/// Tells why a name cannot be declared or asked for although it reaches every tool, if it is such a name.
+/// Tells why a name cannot be declared or asked for although it reaches every tool, or those with a
+/// granted socket, if it is such a name.
 #[must_use]
 pub fn fixed(name: &str) -> Option<&'static str> {
-    FIXED.contains(&name).then_some("it is set by the broker")
+    if FIXED.contains(&name) {
+        return Some("it is set by the broker");
+    }
+    SOCKETS.contains(&name).then_some("it is set where the profile grants that socket")
 }
 
 fn matches(rule: &str, name: &[u8]) -> bool {
@@ -264,6 +271,7 @@ mod tests {
                 refused(&["PATH"], &[("PATH", "/evil")]),
                 refused(&[], &[("EDITOR", "vi")]),
                 refused(&[], &[("ST_AGENT", "x")]),
+                refused(&["SSH_AUTH_SOCK"], &[("SSH_AUTH_SOCK", "/evil")]),
             ]
             .join("\n"),
             @r#"
@@ -271,6 +279,7 @@ mod tests {
         environment name "PATH" may not pass: it is set by the broker
         environment name "EDITOR" may not pass: the tool does not declare it
         environment name "ST_AGENT" may not pass: ST_*
+        environment name "SSH_AUTH_SOCK" may not pass: it is set where the profile grants that socket
         "#
         );
     }

@@ -7,14 +7,15 @@ use crate::{
     policy::{
         arguments::Arguments,
         file::{self, Fault, FileError},
-        profile::Profile,
         search_path::{SearchPath, is_masked},
         tool::{Declaration, Tool},
     },
 };
 
+mod profiles;
 mod scan;
 
+use profiles::Profiles;
 use scan::{Scan, Stamps};
 
 /// The directory of tools in a policy directory; a file in it is named `TOOL.toml`.
@@ -60,7 +61,7 @@ pub struct ToolRow {
     pub arguments: String,
     /// How input and output may be carried.
     pub io: Vec<String>,
-    /// Name and title of its profile.
+    /// Names and titles of its profiles: `git, git-remote: TITLE; TITLE`.
     pub profile: String,
     /// The file that declares (or masks) it.
     pub source: String,
@@ -74,7 +75,7 @@ impl Catalogue {
     pub fn load(search: SearchPath) -> Self {
         let stamps = Stamps::take(&search);
         let mut faults = Vec::new();
-        let profiles = read_profiles(&search, &mut faults);
+        let profiles = Profiles::read(&search, &mut faults);
         let tools = read_tools(&search, &profiles, &mut faults);
         Self { search, tools, faults, stamps }
     }
@@ -140,49 +141,35 @@ impl Entry {
 
 impl Tool {
     fn row(&self) -> ToolRow {
-        let Declaration { title, command, arguments, io, profile, .. } = &self.declaration;
+        let Declaration { title, command, arguments, io, .. } = &self.declaration;
         ToolRow {
             name: self.name.to_string(),
             title: title.clone(),
             command: command.get_ref().iter().map(ToString::to_string).collect(),
             arguments: arguments.to_string(),
             io: io.iter().map(ToString::to_string).collect(),
-            profile: format!("{}: {}", profile.get_ref(), self.profile.title),
+            profile: self.profiles(),
             source: self.source.display().to_string(),
             error: String::new(),
         }
     }
-}
 
-/// What the strongest file of a name makes of a profile.
-enum ProfileEntry {
-    Ready(Profile),
-    Masked,
-    Broken(FileError),
-}
-
-fn read_profiles(
-    search: &SearchPath,
-    faults: &mut Vec<FileError>,
-) -> BTreeMap<ToolName, ProfileEntry> {
-    let mut profiles = BTreeMap::new();
-    for (name, file) in scan(search, PROFILES, faults) {
-        let entry = if is_masked(&file) {
-            ProfileEntry::Masked
-        } else {
-            file::read(&file).map_or_else(ProfileEntry::Broken, ProfileEntry::Ready)
-        };
-        if let ProfileEntry::Broken(error) = &entry {
-            faults.push(error.clone());
+    /// Those that its file names, without what they include and what was passed over.
+    fn profiles(&self) -> String {
+        let named = self.declaration.profile.iter();
+        let layers = named.filter_map(|named| self.profile.layer(&named.get_ref().name));
+        let (names, titles): (Vec<&str>, Vec<&str>) =
+            layers.map(|layer| (layer.name.as_str(), layer.profile.title.as_str())).unzip();
+        if names.is_empty() {
+            return "none: nothing but the tool's own grants".to_owned();
         }
-        profiles.insert(name, entry);
+        format!("{}: {}", names.join(", "), titles.join("; "))
     }
-    profiles
 }
 
 fn read_tools(
     search: &SearchPath,
-    profiles: &BTreeMap<ToolName, ProfileEntry>,
+    profiles: &Profiles,
     faults: &mut Vec<FileError>,
 ) -> BTreeMap<ToolName, Entry> {
     let read = |(name, file): (ToolName, PathBuf)| {
@@ -197,32 +184,15 @@ fn read_tools(
     scan(search, TOOLS, faults).into_iter().map(read).collect()
 }
 
-fn read_tool(
-    name: &ToolName,
-    source: PathBuf,
-    profiles: &BTreeMap<ToolName, ProfileEntry>,
-) -> Result<Tool, FileError> {
+fn read_tool(name: &ToolName, source: PathBuf, profiles: &Profiles) -> Result<Tool, FileError> {
     let text = file::text(&source)?;
     let declaration: Declaration = file::parse(&source, &text)?;
     let command = &declaration.command;
     if command.get_ref().is_empty() && declaration.arguments != Arguments::Any {
         return Err(file::at(&source, &text, command, Fault::NoCommand));
     }
-    let wanted = &declaration.profile;
-    let fault = |fault| Err(file::at(&source, &text, wanted, fault));
-    let named = ToolName::new(wanted.get_ref().as_str());
-    match named.ok().and_then(|named| profiles.get(&named)) {
-        Some(ProfileEntry::Ready(profile)) => {
-            let profile = profile.clone();
-            Ok(Tool { name: name.clone(), source, declaration, profile })
-        }
-        Some(ProfileEntry::Masked) => fault(Fault::MaskedProfile(wanted.get_ref().clone())),
-        Some(ProfileEntry::Broken(error)) => fault(Fault::BrokenProfile {
-            name: wanted.get_ref().clone(),
-            error: Box::new(error.clone()),
-        }),
-        None => fault(Fault::NoProfile(wanted.get_ref().clone())),
-    }
+    let profile = profiles.join(&source, &text, &declaration.profile)?;
+    Ok(Tool { name: name.clone(), source, declaration, profile })
 }
 
 /// The strongest files of a kind, by name; those whose name is none become faults.

@@ -14,14 +14,14 @@ use crate::{
         refusal::{NotPermitted, Refusal},
         request::Request,
         surroundings::Surroundings,
-        tool::Declaration,
+        tool::{Declaration, Tool},
     },
 };
 
-/// Builds it. A declared value goes before the broker's own; for a name that may pass it is only
-/// the default.
+/// Builds it. The tool's own value goes before that of a profile, either before the broker's; for a
+/// name that may pass it is only the default.
 pub(super) fn build(
-    tool: &Declaration,
+    tool: &Tool,
     request: &Request,
     surroundings: &Surroundings,
     values: &SessionValues,
@@ -40,11 +40,14 @@ pub(super) fn build(
         tmpdir: tmpdir.to_owned(),
         cwd: cwd.to_owned(),
     };
+    let Declaration { environment: own, pass_environment, .. } = &tool.declaration;
     let passing: BTreeSet<String> =
-        tool.pass_environment.iter().map(|name| name.as_str().to_owned()).collect();
+        pass_environment.iter().map(|name| name.as_str().to_owned()).collect();
     let mut built = environment::build(&base, &passing, &surroundings.environment, &request.env)
         .map_err(NotPermitted::from)?;
-    for (name, value) in &tool.environment {
+    let mut declared = tool.profile.environment();
+    declared.extend(own);
+    for (name, value) in declared {
         let is_default = passing.contains(name.as_str());
         if !(is_default && built.contains_key(OsStr::new(name.as_str()))) {
             built.insert(name.as_str().into(), value.expand(values));

@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Deserializer, de};
 use toml::{Spanned, de::DeTable};
 
-use crate::policy::cause::Cause;
+use crate::policy::{cause::Cause, composition::DEPTH_MAX};
 
 /// Longest policy file, bytes.
 pub const FILE_MAX: u64 = 64 * 1024;
@@ -84,10 +84,10 @@ pub enum Fault {
     /// A tool that is no program and lets a request name none.
     #[error("an empty command needs arguments = \"any\"")]
     NoCommand,
-    /// The profile a tool names is not there.
+    /// The profile that a tool or another profile names is not there.
     #[error("profile {0:?} is not declared")]
     NoProfile(String),
-    /// The profile a tool names is masked.
+    /// The profile that a tool or another profile names is masked.
     #[error("profile {0:?} is masked")]
     MaskedProfile(String),
     /// The profile a tool names is broken.
@@ -97,6 +97,31 @@ pub enum Fault {
         name: String,
         /// Its own fault.
         error: Box<FileError>,
+    },
+    /// A profile includes itself.
+    #[error("profiles include each other: {0}")]
+    ProfileCycle(String),
+    /// Profiles include each other too far down.
+    #[error("with profile {0:?} more than {DEPTH_MAX} profiles include each other in a row")]
+    ProfileDepth(String),
+    /// Networks that mean nothing together.
+    #[error(
+        "network {network:?} of profile {profile:?} does not join with that of another profile: \
+         \"loopback\" leads nowhere else"
+    )]
+    ProfileNetwork {
+        /// The profile that is added.
+        profile: String,
+        /// Its network.
+        network: Box<str>,
+    },
+    /// Two profiles set a variable, to different values.
+    #[error("profile {profile:?} sets {variable} to something else than another profile")]
+    ProfileVariable {
+        /// The profile that is added.
+        profile: String,
+        /// The variable.
+        variable: Box<str>,
     },
 }
 

@@ -16,6 +16,7 @@ use crate::{
         off_limits::OffLimits,
         profile::Grants,
         refusal::NotPermitted,
+        repository::Linked,
         settled::settled,
         surroundings::Surroundings,
         template::{PathTemplate, Values, Variable},
@@ -74,8 +75,11 @@ impl Values for SessionValues {
 
 /// Where a session's tools are found: the directories of the settings, then the tool's own, as
 /// written.
-#[must_use]
-pub fn path_directories(tool: &Tool, settings: &Settings, values: &SessionValues) -> Vec<PathBuf> {
+pub(super) fn path_directories(
+    tool: &Tool,
+    settings: &Settings,
+    values: &SessionValues,
+) -> Vec<PathBuf> {
     settings
         .path
         .iter()
@@ -112,11 +116,12 @@ pub struct Granted {
 /// [`NotPermitted::GrantMissing`] for a path that is not optional and not there;
 /// [`NotPermitted::GrantOffLimits`] for one that may not be granted for writing, or that a symlink
 /// leads to.
-pub fn resolve(
+pub(super) fn resolve(
     tool: &Tool,
     settings: &Settings,
     values: &SessionValues,
     off_limits: &OffLimits,
+    linked: Option<&Linked>,
 ) -> Result<Granted, NotPermitted> {
     let mut ground = Ground {
         values: values.settled(),
@@ -126,9 +131,10 @@ pub fn resolve(
         paths: BTreeMap::new(),
         links: BTreeMap::new(),
     };
-    for grants in [&tool.profile.grants, &tool.declaration.grants] {
+    for grants in tool.profile.grants().chain([&tool.declaration.grants]) {
         ground.add_all(grants)?;
     }
+    ground.add_linked(linked);
     for path in settings.path.iter().chain(&tool.declaration.path) {
         ground.add(path.template(), EXECUTE)?;
     }
@@ -202,6 +208,13 @@ impl Ground<'_> {
             widen(self.paths.entry(canonical).or_default(), access);
         }
         Ok(())
+    }
+
+    /// What a worktree shares with its repository is granted as the worktree is.
+    fn add_linked(&mut self, linked: Option<&Linked>) {
+        if let (Some(linked), Some(access)) = (linked, self.workspace) {
+            widen(self.paths.entry(linked.common.clone()).or_default(), access);
+        }
     }
 
     fn into_granted(self) -> Granted {

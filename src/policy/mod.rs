@@ -14,6 +14,7 @@
 pub mod arguments;
 pub mod catalogue;
 pub mod cause;
+pub mod composition;
 pub mod explain;
 pub mod file;
 pub mod grants;
@@ -22,17 +23,22 @@ pub mod off_limits;
 pub mod profile;
 pub mod protect;
 pub mod refusal;
+pub mod repository;
 pub mod request;
 pub mod resolve;
 pub mod search_path;
+pub mod socket;
+pub mod sockets;
 pub mod surroundings;
 pub mod template;
 pub mod tool;
+pub mod variable;
 pub mod workspace;
 
 mod environment;
 mod narrow;
 mod settled;
+mod socket_place;
 
 #[cfg(test)]
 mod bed;

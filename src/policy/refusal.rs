@@ -5,10 +5,10 @@ use std::{ffi::OsString, path::PathBuf};
 use crate::{
     broker::name::ToolName,
     config::MAX_TIER_VARIABLE,
-    launch::environment::ForbiddenName,
+    launch::{environment::ForbiddenName, report::Tier, spec::Network},
     policy::{
         arguments::ArgumentError, cause::Cause, file::FileError, off_limits::Why,
-        workspace::WorkspaceError,
+        repository::RepositoryError, sockets::SocketError, workspace::WorkspaceError,
     },
 };
 
@@ -110,6 +110,12 @@ pub enum NotPermitted {
         /// The rule.
         why: Why,
     },
+    /// A socket that the policy grants and that cannot be.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// What a worktree shares with its repository, where they do not belong together.
+    #[error("git_common_dir: {0}")]
+    Repository(#[from] RepositoryError),
 }
 
 /// What no policy could permit: a value outside its type's rule.
@@ -198,6 +204,23 @@ pub enum Missing {
     LandlockAbi {
         /// What there is.
         abi: u32,
+    },
+    /// Ports that a Landlock of this ABI does not know.
+    #[error(
+        "landlock ABI {abi} is below 4 and cannot hold a tool to \"{network}\": every TCP port would stay open \
+         (allow_degraded in broker.toml accepts that)"
+    )]
+    Ports {
+        /// What there is.
+        abi: u32,
+        /// What the profile grants.
+        network: Network,
+    },
+    /// A loopback interface of a session's own.
+    #[error("network \"loopback\" needs the tier \"mounts\", and the best here is \"{}\"", tier.as_str())]
+    Loopback {
+        /// What there is.
+        tier: Tier,
     },
     /// No filters.
     #[error("the kernel offers no seccomp filters")]

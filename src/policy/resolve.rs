@@ -13,7 +13,7 @@ use crate::{
     config::{Limits, MaxTier, Settings},
     launch::{
         report::Tier,
-        spec::{ConfinementSpec, LaunchSpec, OwnRoot},
+        spec::{ConfinementSpec, LaunchSpec, Network, OwnRoot},
     },
     policy::{
         arguments::Inside,
@@ -23,7 +23,9 @@ use crate::{
         narrow::{self, Narrowed},
         off_limits::OffLimits,
         refusal::{InvalidArgs, LimitReached, Missing, NoSuchTool, NotPermitted, Refusal},
+        repository,
         request::{LeaseKind, Request},
+        sockets::{self, Sockets},
         surroundings::Surroundings,
         tool::Tool,
         workspace::{self, Opened, WorkspaceError},
@@ -36,6 +38,12 @@ const OOM_SCORE_ADJ: i16 = 500;
 
 /// Landlock's ABI from which signals and abstract sockets are scoped.
 const ABI_SCOPED: u32 = 6;
+
+/// Landlock's ABI from which TCP ports are known.
+const ABI_PORTS: u32 = 4;
+
+/// Landlock's ABI from which connecting to a pathname socket is a right.
+const ABI_RESOLVE_UNIX: u32 = 9;
 
 /// One request, judged: everything that opening needs, no choice left.
 #[derive(Debug)]
@@ -98,27 +106,14 @@ pub fn resolve(
         return Err(NotPermitted::Settings(Box::new(fault.clone())).into());
     }
     let tool = find(catalogue, tool)?;
-    let tier = tier(surroundings, settings)?;
+    let tier = tier_for(tool.profile.network(), surroundings, settings)?;
     let numbers = narrow::narrow(request, &tool.declaration, &settings.limits)?;
     let place = Place::open(catalogue, tool, request, surroundings, settings, tmpdir)?;
     let argv = place.argv(tool, request)?;
-    let environment = place.environment(tool, request, surroundings)?;
+    let mut environment = place.environment(tool, request, surroundings)?;
+    let (confinement, found_by) = place.confinement(tool, tier, surroundings, settings)?;
+    environment.extend(found_by);
     check_size(&argv, &environment, &settings.limits)?;
-    let granted = grants::resolve(tool, settings, &place.values, &place.off_limits)?;
-    let confinement = ConfinementSpec {
-        tier,
-        grants: granted.paths,
-        sockets: Vec::new(),
-        network: tool.profile.network.clone(),
-        root: OwnRoot {
-            home: Some(granted.home),
-            links: granted.links,
-            protect: tool.profile.protect.iter().map(|it| it.protected().clone()).collect(),
-        },
-        no_user_namespace: tier != Tier::Mounts && settings.overrides.max_tier.admits(Tier::Mounts),
-        landlock_abi_cap: settings.overrides.landlock_abi_cap,
-        allow_degraded: settings.allow_degraded,
-    };
     let spec = LaunchSpec {
         argv,
         environment,
@@ -138,18 +133,42 @@ pub fn landlock_abi(surroundings: &Surroundings, settings: &Settings) -> u32 {
     settings.overrides.landlock_abi_cap.map_or(kernel, |cap| cap.min(kernel))
 }
 
+/// The best tier here, if it can enforce what a profile says of the network.
+///
+/// # Errors
+/// [`Missing`]: what this machine lacks for that.
+pub(super) fn tier_for(
+    network: &Network,
+    surroundings: &Surroundings,
+    settings: &Settings,
+) -> Result<Tier, Missing> {
+    let abi = landlock_abi(surroundings, settings);
+    let ports = matches!(network, Network::TcpConnect(_));
+    if ports && (1..ABI_PORTS).contains(&abi) && !settings.allow_degraded {
+        return Err(Missing::Ports { abi, network: network.clone() });
+    }
+    match tier(surroundings, settings)? {
+        tier if *network == Network::Loopback && tier != Tier::Mounts => {
+            Err(Missing::Loopback { tier })
+        }
+        tier => Ok(tier),
+    }
+}
+
 /// The best tier available here.
 ///
 /// # Errors
 /// [`Missing`]: what confinement needs and this machine lacks.
 pub fn tier(surroundings: &Surroundings, settings: &Settings) -> Result<Tier, Missing> {
     let abi = landlock_abi(surroundings, settings);
-    match settings.overrides.max_tier {
+    let most = settings.overrides.max_tier;
+    match most {
         MaxTier::Nothing => Err(Missing::NoTierAllowed),
         _ if abi == 0 => Err(Missing::Landlock),
         _ if abi < ABI_SCOPED && !settings.allow_degraded => Err(Missing::LandlockAbi { abi }),
         _ if !surroundings.kernel.seccomp => Err(Missing::Seccomp),
-        most if surroundings.kernel.mounts && most.admits(Tier::Mounts) => Ok(Tier::Mounts),
+        _ if surroundings.kernel.mounts && most.admits(Tier::Mounts) => Ok(Tier::Mounts),
+        _ if abi >= ABI_RESOLVE_UNIX && most.admits(Tier::ResolveUnix) => Ok(Tier::ResolveUnix),
         MaxTier::Best | MaxTier::Most(_) => Ok(Tier::Seccomp),
     }
 }
@@ -223,7 +242,40 @@ impl Place {
         surroundings: &Surroundings,
     ) -> Result<BTreeMap<OsString, OsString>, Refusal> {
         let places = (self.path.clone(), self.cwd.path.as_path(), self.tmpdir.as_path());
-        environment::build(&tool.declaration, request, surroundings, &self.values, places)
+        environment::build(tool, request, surroundings, &self.values, places)
+    }
+
+    /// What the tool may touch, and the variables by which it finds its sockets.
+    fn confinement(
+        &self,
+        tool: &Tool,
+        tier: Tier,
+        surroundings: &Surroundings,
+        settings: &Settings,
+    ) -> Result<(ConfinementSpec, BTreeMap<OsString, OsString>), NotPermitted> {
+        let Self { workspace, values, off_limits, .. } = self;
+        let linked = match tool.profile.git_common_dir() {
+            true => repository::linked(workspace, surroundings.uid, off_limits)?,
+            false => None,
+        };
+        let granted = grants::resolve(tool, settings, values, off_limits, linked.as_ref())?;
+        let mut protect = tool.profile.protect();
+        protect.extend(linked.into_iter().flat_map(|linked| linked.protect));
+        let mut root = OwnRoot { home: Some(granted.home), links: granted.links, protect };
+        let ground = sockets::Ground { tier, surroundings, values, off_limits };
+        let sockets = Sockets::of(tool, &ground, &mut root)?;
+        let admits_mounts = settings.overrides.max_tier.admits(Tier::Mounts);
+        let confinement = ConfinementSpec {
+            tier,
+            grants: granted.paths,
+            sockets: sockets.grants,
+            network: tool.profile.network().clone(),
+            root,
+            no_user_namespace: tier != Tier::Mounts && admits_mounts,
+            landlock_abi_cap: settings.overrides.landlock_abi_cap,
+            allow_degraded: settings.allow_degraded,
+        };
+        Ok((confinement, sockets.environment))
     }
 }
 

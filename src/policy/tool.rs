@@ -11,12 +11,14 @@ use toml::Spanned;
 
 use crate::{
     broker::name::ToolName,
-    launch::environment,
     policy::{
         arguments::Arguments,
+        composition::Composition,
         file::{within, within_option},
-        profile::{Grants, Profile},
+        profile::{Grants, ProfileNames},
+        socket::DeclaredSocket,
         template::{FixedPath, Text},
+        variable::VariableName,
     },
 };
 
@@ -29,8 +31,8 @@ pub struct Tool {
     pub source: PathBuf,
     /// What the file says.
     pub declaration: Declaration,
-    /// The profile that the declaration names.
-    pub profile: Profile,
+    /// The profiles that the declaration names, as far as they are there, joined.
+    pub profile: Composition,
 }
 
 /// What a file of `tools.d` says.
@@ -48,12 +50,15 @@ pub struct Declaration {
     /// How input and output are carried.
     #[serde(default = "only_pty", deserialize_with = "some_io")]
     pub io: Vec<Io>,
-    /// The profile's name.
+    /// The names of its profiles; `workspace` where absent.
     #[serde(default = "default_profile")]
-    pub profile: Spanned<String>,
-    /// What this tool may touch beyond the profile.
+    pub profile: ProfileNames,
+    /// What this tool may touch beyond its profiles.
     #[serde(default)]
     pub grants: Grants,
+    /// Sockets of others that this tool may connect to, beyond those of its profiles.
+    #[serde(default)]
+    pub sockets: Vec<DeclaredSocket>,
     /// Directories searched after those of the settings, granted read and execute.
     #[serde(default)]
     pub path: Vec<FixedPath>,
@@ -96,70 +101,12 @@ pub enum Io {
     Pty,
 }
 
-/// The name of a variable that a declaration sets or lets pass.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-pub struct VariableName(String);
-
-/// A variable that no declaration may set or let pass.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum VariableError {
-    /// Not a name.
-    #[error("{0:?} is not the name of an environment variable")]
-    NotAName(String),
-    /// The broker sets it itself.
-    #[error("{0} is set by the broker for every tool")]
-    Fixed(String),
-    /// Never allowed.
-    #[error("{name} never reaches a tool: {rule}")]
-    Forbidden {
-        /// The name.
-        name: String,
-        /// The rule.
-        rule: &'static str,
-    },
-}
-
-impl VariableName {
-    /// The name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for VariableName {
-    type Error = VariableError;
-
-    fn try_from(name: String) -> Result<Self, VariableError> {
-        if !is_name(&name) {
-            return Err(VariableError::NotAName(name));
-        }
-        if let Some(rule) = environment::forbidden(&name) {
-            return Err(VariableError::Forbidden { name, rule });
-        }
-        if environment::fixed(&name).is_some() {
-            return Err(VariableError::Fixed(name));
-        }
-        Ok(Self(name))
-    }
-}
-
-/// Letters, digits and `_`, not beginning with a digit, at most 128 (POSIX.1-2017, 8.1, but lower
-/// case too).
-fn is_name(name: &str) -> bool {
-    (1..=128).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && !name.as_bytes()[0].is_ascii_digit()
-}
-
 fn only_pty() -> Vec<Io> {
     vec![Io::Pty]
 }
 
-fn default_profile() -> Spanned<String> {
-    Spanned::new(0..0, "workspace".to_owned())
+fn default_profile() -> ProfileNames {
+    ProfileNames::one("workspace")
 }
 
 fn default_grace() -> u64 {

@@ -245,7 +245,7 @@ fn is_usable(directory: &OwnedFd) -> bool {
 }
 
 /// The path of an open directory, as the kernel tells it (proc(5), `/proc/PID/fd`).
-fn path_of(directory: &OwnedFd) -> io::Result<PathBuf> {
+pub(super) fn path_of(directory: &OwnedFd) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 

@@ -101,8 +101,8 @@ fn a_tool_without_its_profile_is_broken_at_the_key() {
     insta::assert_snapshot!(errors.join("\n"), @r#"
         BED/policy/tools.d/a.toml:3:11: key "profile": profile "wide" is not declared
         BED/policy/tools.d/b.toml:3:11: key "profile": profile "masked" is masked
-        BED/policy/tools.d/c.toml:3:11: key "profile": profile "broken" cannot be used: BED/policy/profiles.d/broken.toml:2:11: key "network": invalid value: string "tcp:0", expected "none", "all" or "tcp:PORT,…" with ports in 1..=65535
-        BED/policy/tools.d/d.toml:3:11: key "profile": profile "../workspace" is not declared
+        BED/policy/tools.d/c.toml:3:11: key "profile": profile "broken" cannot be used: BED/policy/profiles.d/broken.toml:2:11: key "network": invalid value: string "tcp:0", expected "none", "loopback", "all" or "tcp:PORT,…" with ports in 1..=65535
+        BED/policy/tools.d/d.toml:3:11: key "profile": profile name "../workspace" is not 1 to 32 of a-z, 0-9 and '-', beginning with a letter or digit, after a '-' where it may be absent
         BED/policy/tools.d/e.toml:2:11: key "command": an empty command needs arguments = "any"
         "#);
     assert_eq!(catalogue.faults().count(), 6, "five tools and a profile");
@@ -215,6 +215,7 @@ const KEYS: &[&str] = &[
     "io",
     "profile",
     "grants",
+    "sockets",
     "path",
     "environment",
     "pass_environment",

@@ -2,10 +2,12 @@ use std::fs;
 
 use super::*;
 use crate::{
+    config::Overrides,
     launch::spec::Network,
     policy::{
-        bed::{Bed, refusal, resolved, strings},
+        bed::{Bed, PROFILE, refusal, resolved, strings},
         explain::Explanation,
+        surroundings::Kernel,
     },
 };
 
@@ -264,6 +266,53 @@ fn a_degraded_kernel_is_accepted_only_where_the_settings_say_so() {
     assert_eq!(landlock_abi(&bed.surroundings, &bed.settings), 5);
     bed.settings.overrides.landlock_abi_cap = Some(200);
     assert_eq!(landlock_abi(&bed.surroundings, &bed.settings), 7, "a cap adds nothing");
+}
+
+#[test]
+fn the_best_tier_is_used_that_the_machine_and_the_settings_give() {
+    let mut bed = Bed::new();
+    let mut tiers = |mounts, landlock_abi, most| {
+        bed.surroundings.kernel = Kernel { mounts, landlock_abi, seccomp: true };
+        bed.settings.overrides.max_tier = most;
+        let confinement = resolved(&bed, "true", |_| {}).spec.confinement;
+        (confinement.tier.as_str(), confinement.no_user_namespace)
+    };
+    assert_eq!(tiers(true, 9, MaxTier::Best), ("mounts", false));
+    assert_eq!(tiers(true, 7, MaxTier::Most(Tier::Mounts)), ("mounts", false));
+    assert_eq!(tiers(false, 9, MaxTier::Best), ("resolve-unix", true));
+    assert_eq!(tiers(true, 9, MaxTier::Most(Tier::ResolveUnix)), ("resolve-unix", false));
+    assert_eq!(tiers(true, 8, MaxTier::Most(Tier::ResolveUnix)), ("seccomp", false));
+    assert_eq!(tiers(false, 8, MaxTier::Best), ("seccomp", true));
+    assert_eq!(tiers(true, 9, MaxTier::Most(Tier::Seccomp)), ("seccomp", false));
+    bed.settings.overrides = Overrides { max_tier: MaxTier::Best, landlock_abi_cap: Some(8) };
+    bed.surroundings.kernel = Kernel { mounts: false, landlock_abi: 9, seccomp: true };
+    assert_eq!(tier(&bed.surroundings, &bed.settings), Ok(Tier::Seccomp), "the cap counts");
+}
+
+#[test]
+fn a_network_that_cannot_be_enforced_is_refused_by_name() {
+    let mut bed = Bed::new();
+    for (name, network) in [("web", "tcp:443"), ("local", "loopback"), ("wide", "all")] {
+        let profile = format!("network = \"{network}\"{PROFILE}");
+        bed.write(&format!("policy/profiles.d/{name}.toml"), &profile);
+        bed.tool(name, &format!("title = \"t\"\ncommand = [\"true\"]\nprofile = \"{name}\""));
+    }
+    assert_eq!(
+        refusal(&bed, "local", |_| {}),
+        "ConfinementUnavailable: network \"loopback\" needs the tier \"mounts\", and the best here is \"seccomp\""
+    );
+    bed.surroundings.kernel.mounts = true;
+    let network = |bed: &Bed, tool| resolved(bed, tool, |_| {}).spec.confinement.network;
+    assert_eq!(network(&bed, "local"), Network::Loopback);
+    bed.settings.overrides.landlock_abi_cap = Some(3);
+    assert_eq!(
+        refusal(&bed, "web", |_| {}),
+        "ConfinementUnavailable: landlock ABI 3 is below 4 and cannot hold a tool to \"tcp:443\": \
+         every TCP port would stay open (allow_degraded in broker.toml accepts that)"
+    );
+    assert!(refusal(&bed, "wide", |_| {}).contains("signals and abstract sockets"));
+    bed.settings.allow_degraded = true;
+    assert_eq!(network(&bed, "web"), Network::TcpConnect(vec![443]));
 }
 
 #[test]

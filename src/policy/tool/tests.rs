@@ -17,7 +17,8 @@ fn what_a_file_leaves_out_has_its_documented_default() {
     let tool: Declaration = file::parse(Path::new("x.toml"), text).unwrap();
     assert_eq!(tool.arguments, Arguments::None);
     assert_eq!(tool.io, [Io::Pty]);
-    assert_eq!(tool.profile.get_ref(), "workspace");
+    assert_eq!(tool.profile, ProfileNames::one("workspace"));
+    assert_eq!(tool.sockets, []);
     assert_eq!((tool.grace_ms, tool.timeout_ms, tool.stop_timeout_ms), (10_000, 0, 2_000));
     assert_eq!((tool.memory_max, tool.tasks_max), (None, None));
     assert_eq!((tool.open_files, tool.umask), (1024, 0o022));
@@ -66,12 +67,17 @@ fn what_breaks_a_rule_is_refused_by_place_and_rule() {
             words("[grants]\nread = [\"${USER}\"]"),
             words("[grants]\nread = [\"\"]"),
             words("[grants]\nsockets = []"),
+            words("sockets = [\"x11\"]"),
+            words("sockets = [\"${WORKSPACE}/x\"]"),
+            words("pass_environment = [\"SSH_AUTH_SOCK\"]"),
+            words("profile = [\"Git\"]"),
+            words("profile = 1"),
             words("workspace = \"${WORKSPACE}\""),
             words("path = [\"${TMPDIR}\"]"),
         ]
         .join("\n"),
         @r#"
-        x.toml:3:1: key "colour": unknown field `colour`, expected one of `title`, `command`, `arguments`, `io`, `profile`, `grants`, `path`, `environment`, `pass_environment`, `workspace`, `grace_ms`, `timeout_ms`, `stop_timeout_ms`, `memory_max`, `tasks_max`, `open_files`, `umask`
+        x.toml:3:1: key "colour": unknown field `colour`, expected one of `title`, `command`, `arguments`, `io`, `profile`, `grants`, `sockets`, `path`, `environment`, `pass_environment`, `workspace`, `grace_ms`, `timeout_ms`, `stop_timeout_ms`, `memory_max`, `tasks_max`, `open_files`, `umask`
         x.toml:3:13: key "arguments": invalid value: string "some", expected "none", "any" or a table with options and operands
         x.toml:3:13: key "arguments": invalid type: integer `1`, expected "none", "any" or a table with options and operands
         x.toml:4:11: key "arguments.options": option "n" is not -x, --name, or one of these with =NUMBER, =WORD, ' NUMBER' or ' WORD'
@@ -89,7 +95,7 @@ fn what_breaks_a_rule_is_refused_by_place_and_rule() {
         x.toml:3:9: key "umask": invalid value: string "0022", expected three octal digits such as "022"
         x.toml:3:9: key "umask": invalid value: string "888", expected three octal digits such as "022"
         x.toml:3:9: key "umask": invalid type: integer `18`, expected a string
-        x.toml:3:20: key "pass_environment": PATH is set by the broker for every tool
+        x.toml:3:20: key "pass_environment": PATH cannot be declared: it is set by the broker
         x.toml:3:20: key "pass_environment": LD_PRELOAD never reaches a tool: LD_*
         x.toml:3:20: key "pass_environment": "LC_*" is not the name of an environment variable
         x.toml:4:1: key "environment.ST2_SESSION": ST2_SESSION never reaches a tool: ST2_*
@@ -105,6 +111,11 @@ fn what_breaks_a_rule_is_refused_by_place_and_rule() {
         x.toml:4:8: key "grants.read": path "${USER}" begins with ${USER}, which is not a path
         x.toml:4:8: key "grants.read": path "" does not begin with /, ~/ or a variable
         x.toml:4:1: key "grants.sockets": unknown field `sockets`, expected one of `read`, `write`, `execute`, `devices`
+        x.toml:3:11: key "sockets": socket "x11" is not ssh-agent, gpg-agent, wayland or an absolute path
+        x.toml:3:11: key "sockets": path "${WORKSPACE}/x" lies beneath ${WORKSPACE} or ${TMPDIR}, where the tool could replace it: grant the whole
+        x.toml:3:20: key "pass_environment": SSH_AUTH_SOCK cannot be declared: it is set where the profile grants that socket
+        x.toml:3:11: key "profile": profile name "Git" is not 1 to 32 of a-z, 0-9 and '-', beginning with a letter or digit, after a '-' where it may be absent
+        x.toml:3:11: key "profile": invalid type: integer `1`, expected the name of a profile, or a list of names
         x.toml:3:13: key "workspace": path "${WORKSPACE}" depends on the session, where one is wanted that does not
         x.toml:3:8: key "path": path "${TMPDIR}" depends on the session, where one is wanted that does not
         "#
