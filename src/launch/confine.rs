@@ -5,97 +5,43 @@
 //! before the scope is there; [`Prepared::restrict`] only throws away rights. The kernel's answers
 //! make the [`Report`].
 
-use std::{
-    fs::File,
-    io,
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::fs::OpenOptionsExt,
-    },
-    path::{Path, PathBuf},
-};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use landlock::{
-    ABI, Access as _, AccessNet, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 use self::{
     describe::{TERMINAL, describe, list, list_path, local_sockets},
-    rights::{handled, rights},
+    open::{open, open_socket},
+    rights::{handled, own_rights, rights},
 };
 use super::{
-    capability::{self, CapabilityError},
-    mounts::{MountError, Plan},
-    report::{Report, Tier},
-    seccomp::{Filter, SeccompError},
-    spec::{ConfinementSpec, Grant, Network, Slot, Target},
+    capability,
+    mounts::Plan,
+    report::{Gap, Report, Tier},
+    seccomp::Filter,
+    spec::{ConfinementSpec, Network, Slot},
 };
 
 mod describe;
+mod error;
+mod open;
 mod rights;
 
 pub use describe::gaps;
+pub use error::ConfineError;
 
 /// The Landlock ABI that a whole confinement needs: the first with scopes for signals and abstract
 /// sockets.
 pub const REQUIRED_ABI: u32 = 6;
 
-/// Why a tool cannot be confined.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfineError {
-    /// Landlock is not built in, or not among the `lsm=` of the kernel's command line.
-    #[error("this kernel has no landlock")]
-    NoLandlock,
-    /// Below [`REQUIRED_ABI`], and the policy does not allow that.
-    #[error("landlock ABI {0} is below {REQUIRED_ABI} and the policy does not allow it")]
-    OldLandlock(u32),
-    /// Ports are granted, but this ABI does not know ports.
-    #[error("landlock ABI {0} is below 4 and cannot grant TCP ports")]
-    NoPorts(u32),
-    /// A granted path cannot be opened.
-    #[error("cannot open the granted path {}: {source}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// The call's error.
-        source: io::Error,
-    },
-    /// A granted file's kind cannot be read.
-    #[error("cannot read the kind of a granted file: {source}")]
-    Stat {
-        /// The call's error.
-        source: io::Error,
-    },
-    /// A grant names a descriptor that did not come.
-    #[error("no descriptor came for the {0:?} grant")]
-    NoDescriptor(Slot),
-    /// A rule or the ruleset was refused.
-    #[error("cannot make the landlock ruleset: {source}")]
-    Ruleset {
-        /// What landlock says.
-        source: RulesetError,
-    },
-    /// The kernel took the ruleset, but not all of it.
-    #[error("landlock enforces the ruleset only as {0:?}")]
-    NotEnforced(RulesetStatus),
-    /// A root of the tool's own.
-    #[error(transparent)]
-    Mount(#[from] MountError),
-    /// Capabilities.
-    #[error(transparent)]
-    Capability(#[from] CapabilityError),
-    /// The system call filter.
-    #[error(transparent)]
-    Seccomp(#[from] SeccompError),
-}
+/// The Landlock ABI that judges connections to pathname sockets, `RESOLVE_UNIX`.
+pub const SOCKETS_ABI: u32 = 9;
 
-impl From<RulesetError> for ConfineError {
-    fn from(source: RulesetError) -> Self {
-        Self::Ruleset { source }
-    }
-}
+/// The Landlock ABI that knows TCP ports.
+pub const PORTS_ABI: u32 = 4;
 
 /// Gives the Landlock ABI of this kernel, 0 where it has none (landlock_create_ruleset(2)).
 #[must_use]
@@ -137,7 +83,9 @@ impl Prepared {
         descriptors: &Descriptors<'_>,
     ) -> Result<Self, ConfineError> {
         let abi = effective_abi(spec)?;
-        let mut ruleset = create(abi, &spec.network)?;
+        let local = local_sockets(spec, abi);
+        grantable(spec, local)?;
+        let mut ruleset = create(spec, abi)?;
         let workspace = descriptors.directories.first().map(AsFd::as_fd);
         let mut report = describe(spec, abi, workspace);
         let mut plan = match (spec.tier, workspace) {
@@ -150,16 +98,21 @@ impl Prepared {
             if let Some(plan) = &mut plan {
                 plan.add(grant, target.as_fd())?;
             }
-            let rights = rights(&target, grant.access, abi)?;
+            let rights = rights(&target, grant, abi)?;
             if !rights.is_empty() {
                 ruleset = ruleset.add_rule(PathBeneath::new(&target, rights))?;
                 list(&mut report, grant, descriptors.terminal);
             }
         }
-        for port in granted_ports(&spec.network) {
-            ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        for grant in &spec.sockets {
+            let socket = open_socket(grant)?;
+            if let Some(plan) = &mut plan {
+                plan.add_socket(grant, socket.as_fd())?;
+            }
+            ruleset = add_socket(ruleset, &socket, abi)?;
         }
-        let filter = Filter::compile(&spec.network, local_sockets(spec, abi))?;
+        ruleset = add_ports(ruleset, &spec.network, abi)?;
+        let filter = Filter::compile(&spec.network, local)?;
         Ok(Self { abi, plan, ruleset, filter, report })
     }
 
@@ -174,10 +127,18 @@ impl Prepared {
     pub fn restrict(self, descriptors: &Descriptors<'_>) -> Result<Report, ConfineError> {
         let Self { abi, plan, mut ruleset, filter, mut report } = self;
         if let Some(plan) = plan {
-            for extra in plan.enter(descriptors)? {
-                let rights = rights(&extra.directory, extra.access, abi)?;
+            let inside = plan.enter(descriptors)?;
+            for extra in inside.extras {
+                let rights = own_rights(&extra.directory, extra.access, abi)?;
                 ruleset = ruleset.add_rule(PathBeneath::new(&extra.directory, rights))?;
                 list_path(&mut report, &extra.path, extra.access);
+            }
+            let protected = inside.protected.iter();
+            report.protect = protected.map(|path| path.to_string_lossy().into_owned()).collect();
+            // What was foreseen may have changed by now, and only what is counts.
+            if inside.leaves_hooks && !report.gaps.contains(&Gap::GitHooks) {
+                report.gaps.push(Gap::GitHooks);
+                report.gaps.sort_unstable();
             }
         }
         let status = ruleset.restrict_self()?;
@@ -197,24 +158,51 @@ fn effective_abi(spec: &ConfinementSpec) -> Result<ABI, ConfineError> {
     if abi == 0 {
         return Err(ConfineError::NoLandlock);
     }
+    let ports = matches!(spec.network, Network::TcpConnect(_));
+    if abi < PORTS_ABI && ports && !spec.allow_degraded {
+        return Err(ConfineError::NoPorts(abi));
+    }
     if abi < REQUIRED_ABI && !spec.allow_degraded {
         return Err(ConfineError::OldLandlock(abi));
     }
-    if abi < 4 && matches!(spec.network, Network::TcpConnect(_)) {
-        return Err(ConfineError::NoPorts(abi));
+    if abi < SOCKETS_ABI && spec.tier == Tier::ResolveUnix {
+        return Err(ConfineError::NoResolveUnix(abi));
     }
     Ok(ABI::from(i32::try_from(abi).unwrap_or(0)))
+}
+
+/// Refuses what a tier cannot give. Whoever judged the request has refused it before.
+fn grantable(spec: &ConfinementSpec, local: bool) -> Result<(), ConfineError> {
+    let tier = spec.tier;
+    if spec.network == Network::Loopback && tier != Tier::Mounts {
+        return Err(ConfineError::NoLoopback(tier));
+    }
+    let Some(first) = spec.sockets.first() else { return Ok(()) };
+    let path = first.path.clone();
+    match (tier, spec.sockets.iter().find(|socket| socket.at != socket.path)) {
+        (Tier::Seccomp, _) => Err(ConfineError::NoSockets { path, tier }),
+        (Tier::Mounts | Tier::ResolveUnix, _) if !local => Err(ConfineError::NoLocalSockets(path)),
+        (Tier::ResolveUnix, Some(moved)) => {
+            let (path, at) = (moved.path.clone(), moved.at.clone());
+            Err(ConfineError::SocketElsewhere { path, at, tier })
+        }
+        (Tier::Mounts | Tier::ResolveUnix, _) => Ok(()),
+    }
 }
 
 /// Makes a ruleset that denies everything that this ABI can deny.
 ///
 /// Every right is a hard requirement: the kernel has just said that it knows them all. Only any
-/// network at all cannot be granted by port, so the network is left alone then.
-fn create(abi: ABI, network: &Network) -> Result<RulesetCreated, RulesetError> {
+/// network at all cannot be granted by port, so the network is left alone then, as where it is the
+/// session's own.
+fn create(spec: &ConfinementSpec, abi: ABI) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(handled(abi))?;
-    if abi >= ABI::V4 && *network != Network::All {
+    if spec.tier == Tier::ResolveUnix {
+        ruleset = ruleset.handle_access(AccessFs::ResolveUnix)?;
+    }
+    if abi >= ABI::V4 && matches!(spec.network, Network::None | Network::TcpConnect(_)) {
         ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
     }
     if abi >= ABI::V6 {
@@ -226,41 +214,30 @@ fn create(abi: ABI, network: &Network) -> Result<RulesetCreated, RulesetError> {
     if abi >= ABI::V7 { created.log_new_exec(true) } else { Ok(created) }
 }
 
-/// Opens what a grant names; `None` where it is missing and need not be there.
-fn open(grant: &Grant, descriptors: &Descriptors<'_>) -> Result<Option<OwnedFd>, ConfineError> {
-    let failed = |path: &Path, source| ConfineError::Open { path: path.to_owned(), source };
-    match &grant.target {
-        Target::Path(path) => match open_path(path) {
-            Ok(file) => Ok(Some(file)),
-            Err(source) if grant.optional && is_missing(&source) => Ok(None),
-            Err(source) => Err(failed(path, source)),
-        },
-        Target::Descriptor(slot, path) => {
-            let directory = descriptors.directories.get(*slot as usize);
-            let directory = directory.ok_or(ConfineError::NoDescriptor(*slot))?;
-            directory.try_clone().map(Some).map_err(|source| failed(path, source))
-        }
-        Target::OwnTerminal => {
-            let terminal = descriptors.terminal.try_clone_to_owned();
-            terminal.map(Some).map_err(|source| failed(Path::new(TERMINAL), source))
-        }
+/// Grants connecting to a socket, where Landlock judges that.
+fn add_socket(
+    ruleset: RulesetCreated,
+    socket: &OwnedFd,
+    abi: ABI,
+) -> Result<RulesetCreated, RulesetError> {
+    if (abi as u32) < SOCKETS_ABI {
+        return Ok(ruleset);
     }
+    ruleset.add_rule(PathBeneath::new(socket, AccessFs::ResolveUnix))
 }
 
-fn open_path(path: &Path) -> io::Result<OwnedFd> {
-    let flags = libc::O_PATH | libc::O_CLOEXEC;
-    File::options().read(true).custom_flags(flags).open(path).map(OwnedFd::from)
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-/// The ports that Landlock grants.
-fn granted_ports(network: &Network) -> &[u16] {
+/// Grants connecting to ports, where Landlock knows ports.
+fn add_ports(
+    ruleset: RulesetCreated,
+    network: &Network,
+    abi: ABI,
+) -> Result<RulesetCreated, RulesetError> {
     match network {
-        Network::TcpConnect(ports) => ports,
-        Network::None | Network::Loopback | Network::All => &[],
+        Network::TcpConnect(ports) if abi as u32 >= PORTS_ABI => {
+            let rule = |port: &u16| NetPort::new(*port, AccessNet::ConnectTcp);
+            ports.iter().map(rule).try_fold(ruleset, RulesetCreated::add_rule)
+        }
+        Network::None | Network::Loopback | Network::TcpConnect(_) | Network::All => Ok(ruleset),
     }
 }
 

@@ -12,7 +12,6 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::CStr,
     fs::{self, File},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -29,34 +28,28 @@ use nix::{
 };
 
 use self::{
-    calls::{NODEV, NOEXEC, NOSUID, RDONLY},
+    building::Building,
     error::at,
-    protect::Guard,
+    source::Source,
     tree::{Identity, NewRoot, Tree, kind},
 };
 use super::{
     confine::Descriptors,
-    spec::{Access, ConfinementSpec, Grant, OwnRoot, Slot, Target},
+    spec::{
+        Access, ConfinementSpec, Grant, Network, OwnRoot, Protected, Slot, SocketGrant, Target,
+    },
 };
 
+mod building;
 mod calls;
 mod error;
 mod namespace;
 pub mod probe;
 pub mod protect;
+mod source;
 mod tree;
 
 pub use error::MountError;
-
-/// The most that a tool may keep in its own `/tmp`, and in its own `/dev/shm`. Their pages count as
-/// memory of the session.
-const PRIVATE_SIZE: &CStr = c"268435456";
-
-/// The most files in each.
-const PRIVATE_INODES: &CStr = c"65536";
-
-/// Enough for the names on the way to every grant.
-const TOP_SIZE: &CStr = c"4194304";
 
 /// Directories of the tool's own, which it may read and write.
 const PRIVATE: [&str; 2] = ["/tmp", "/dev/shm"];
@@ -78,27 +71,14 @@ const DEV_LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Where one thing in the new root comes from.
-#[derive(Debug)]
-enum Source {
-    /// The same path, as long as it is the same file.
-    Path { identity: Identity, is_directory: bool, access: Access },
-    /// The workspace, carried by the working directory.
-    Workspace { writable: bool },
-    /// The session's terminal, by its name outside.
-    Terminal { name: PathBuf, identity: Identity },
-    /// Nothing: memory.
-    Private,
-    /// Nothing: a new instance of devpts.
-    Terminals,
-}
-
 /// What a new root will hold.
 #[derive(Debug)]
 pub struct Plan {
     sources: BTreeMap<PathBuf, Source>,
     workspace: PathBuf,
     root: OwnRoot,
+    /// Whether there is a network of the session's own.
+    with_loopback: bool,
 }
 
 /// What a tool has in its root beside the grants.
@@ -110,6 +90,17 @@ pub struct Extra {
     pub directory: OwnedFd,
     /// What may be done with it.
     pub access: Access,
+}
+
+/// What there is inside, beside the grants.
+#[derive(Debug, Default)]
+pub struct Inside {
+    /// What the tool has of its own.
+    pub extras: Vec<Extra>,
+    /// What can only be read in the directories that it writes in.
+    pub protected: Vec<PathBuf>,
+    /// Whether what was to be protected for git's sake is not, all in all.
+    pub leaves_hooks: bool,
 }
 
 impl Plan {
@@ -126,7 +117,8 @@ impl Plan {
         let mut sources: BTreeMap<PathBuf, Source> =
             PRIVATE.iter().map(|path| (path.into(), Source::Private)).collect();
         sources.insert(workspace.clone(), Source::Workspace { writable: false });
-        Ok(Self { sources, workspace, root: spec.root.clone() })
+        let with_loopback = spec.network == Network::Loopback;
+        Ok(Self { sources, workspace, root: spec.root.clone(), with_loopback })
     }
 
     /// Takes one grant, opened.
@@ -134,7 +126,7 @@ impl Plan {
     /// # Errors
     /// [`MountError::Path`] where its identity cannot be read.
     pub fn add(&mut self, grant: &Grant, opened: BorrowedFd<'_>) -> Result<(), MountError> {
-        let (path, access) = match &grant.target {
+        let path = match &grant.target {
             Target::Descriptor(Slot::Workspace, _) => {
                 let source = Source::Workspace { writable: grant.access.write };
                 self.sources.insert(self.workspace.clone(), source);
@@ -145,22 +137,28 @@ impl Plan {
                 self.sources.insert("/dev/pts".into(), Source::Terminals);
                 return Ok(());
             }
-            Target::Path(path) => (self.settled(path, opened)?, grant.access),
-            Target::Descriptor(_, path) => (path.clone(), grant.access),
+            Target::Path(path) | Target::Descriptor(_, path) => path,
         };
-        let identity = Identity::of(opened).map_err(at("look at", &path))?;
-        let is_directory = kind(opened).map_err(at("look at", &path))? == SFlag::S_IFDIR;
-        self.sources.insert(path, Source::Path { identity, is_directory, access });
+        let identity = Identity::of(opened).map_err(at("look at", path))?;
+        let is_directory = kind(opened).map_err(at("look at", path))? == SFlag::S_IFDIR;
+        let source = Source::Path { identity, is_directory, access: grant.access };
+        self.sources.insert(path.clone(), source);
         Ok(())
     }
 
-    /// The path without symlinks; where it is another, the one that was named leads there.
-    fn settled(&mut self, path: &Path, opened: BorrowedFd<'_>) -> Result<PathBuf, MountError> {
-        let settled = name_of(opened)?;
-        if settled != path {
-            self.root.links.insert(path.to_owned(), settled.clone());
-        }
-        Ok(settled)
+    /// Takes one socket, opened.
+    ///
+    /// # Errors
+    /// [`MountError::Path`] where its identity cannot be read.
+    pub fn add_socket(
+        &mut self,
+        grant: &SocketGrant,
+        opened: BorrowedFd<'_>,
+    ) -> Result<(), MountError> {
+        let identity = Identity::of(opened).map_err(at("look at", &grant.path))?;
+        let source = Source::Socket { path: grant.path.clone(), identity };
+        self.sources.insert(grant.at.clone(), source);
+        Ok(())
     }
 
     /// A terminal without a name here (of another devpts instance) can be used, but not opened anew.
@@ -172,34 +170,29 @@ impl Plan {
     }
 
     /// Leaves everything that is not in the plan, for good; the working directory is then the
-    /// session's, inside. Gives what the tool has beside the grants.
+    /// session's, inside.
     ///
     /// # Errors
     /// [`MountError`]; the caller may be half inside then and must end.
-    pub fn enter(mut self, descriptors: &Descriptors<'_>) -> Result<Vec<Extra>, MountError> {
+    pub fn enter(mut self, descriptors: &Descriptors<'_>) -> Result<Inside, MountError> {
         let [workspace, cwd] =
             [Slot::Workspace, Slot::Cwd].map(|slot| &descriptors.directories[slot as usize]);
         let inner = inner_path(workspace, cwd)?;
         fchdir(workspace).map_err(at("enter", &self.workspace))?;
-        namespace::enter()?;
+        namespace::enter(self.with_loopback)?;
         let carried = Tree::of_cwd().map_err(at("copy the mount of", &self.workspace))?;
         self.settle_terminal();
-        let mut root = self.top()?;
-        let mut extras = Vec::new();
+        let mut building = Building::begin(&self, carried)?;
         for (path, source) in &self.sources {
-            match source {
-                Source::Workspace { writable } => {
-                    self.lay_workspace(&mut root, &carried, *writable)?
-                }
-                other => extras.extend(lay(&mut root, path, other)?),
-            }
+            building.lay(path, source)?;
         }
+        let (mut root, carried, inside) = building.end();
         self.name_the_rest(&mut root)?;
         let cwd_inside = open_inside(&carried, &inner, cwd)?;
         pivot(&root).map_err(at("change the root to", Path::new("/")))?;
         fchdir(&cwd_inside).map_err(at("enter", &inner))?;
         self.open_terminal()?;
-        Ok(extras)
+        Ok(inside)
     }
 
     /// The session's terminal gives way to an instance of the tool's own.
@@ -235,41 +228,19 @@ impl Plan {
             .map_err(at("take", path))
     }
 
-    /// An empty file system, or everything where everything is granted; on top of the old root, for
-    /// pivot_root(2) takes only what is mounted.
-    ///
-    /// It is not read-only: Landlock denies writing with EACCES, which programs expect of a home
-    /// directory and do not give up on, as some do on EROFS.
-    fn top(&mut self) -> Result<NewRoot, MountError> {
-        let path = Path::new("/");
-        let whole = self.sources.remove(path);
-        let top = match &whole {
-            Some(source) => copy(path, source)?,
-            None => Tree::tmpfs(&[(c"mode", c"0755"), (c"size", TOP_SIZE)], NOSUID | NODEV)
-                .map_err(at("make a file system for", path))?,
-        };
-        let outside = File::open(path).map_err(at("open", path))?;
-        top.attach(&outside).map_err(at("mount", path))?;
-        NewRoot::new(top, whole.is_none()).map_err(at("look at", path))
+    /// Where something that is to be protected is.
+    fn place_of(&self, protected: &Protected) -> PathBuf {
+        protected.beneath.as_deref().unwrap_or(&self.workspace).join(&protected.path)
     }
 
-    fn lay_workspace(
-        &self,
-        root: &mut NewRoot,
-        tree: &Tree,
-        writable: bool,
-    ) -> Result<(), MountError> {
-        let path = &self.workspace;
-        let attributes = NOSUID | NODEV | if writable { 0 } else { RDONLY };
-        tree.restrict(attributes).map_err(at("restrict the mount of", path))?;
-        let place = root.place(path, true).map_err(at("make the place of", path))?;
-        tree.attach(place).map_err(at("mount", path))?;
-        let mut guard = Guard::default();
-        for protected in self.root.protect.iter().filter(|_| writable) {
-            let what = at("protect", &protected.path);
-            guard.protect(tree, protected).map_err(what)?;
-        }
-        Ok(())
+    /// The next deeper thing on the way from one to a path.
+    fn next_on_the_way<'a>(&self, from: &Path, to: &'a Path) -> Option<&'a Path> {
+        let deeper = to.ancestors().take_while(|path| *path != from);
+        deeper.filter(|path| self.sources.contains_key(*path)).last()
+    }
+
+    fn writes_workspace(&self) -> bool {
+        self.sources.get(&self.workspace).is_some_and(Source::is_writable)
     }
 
     /// Empty directories and other names, where the grants leave room for them.
@@ -289,62 +260,6 @@ impl Plan {
         }
         Ok(())
     }
-}
-
-/// Puts one thing but the workspace in its place.
-fn lay(root: &mut NewRoot, path: &Path, source: &Source) -> Result<Option<Extra>, MountError> {
-    let tree = copy(path, source)?;
-    let is_directory = match source {
-        Source::Path { is_directory, .. } => *is_directory,
-        Source::Terminal { .. } => false,
-        Source::Workspace { .. } | Source::Private | Source::Terminals => true,
-    };
-    let place = root.place(path, is_directory).map_err(at("make the place of", path))?;
-    tree.attach(place).map_err(at("mount", path))?;
-    let read_write = Access { read: true, write: true, ..Access::default() };
-    let access = match source {
-        Source::Private => {
-            root.own(&tree).map_err(at("look at", path))?;
-            read_write
-        }
-        Source::Terminals => Access { device: true, ..read_write },
-        Source::Path { .. } | Source::Terminal { .. } | Source::Workspace { .. } => {
-            return Ok(None);
-        }
-    };
-    let directory = tree.as_fd().try_clone_to_owned().map_err(at("open", path))?;
-    Ok(Some(Extra { path: path.to_owned(), directory, access }))
-}
-
-/// The mount for one thing but the workspace, with its attributes.
-///
-/// A device node is written to through a read-only mount all the same; its mode and times are not.
-fn copy(path: &Path, source: &Source) -> Result<Tree, MountError> {
-    let (from, identity, attributes) = match source {
-        Source::Private => {
-            let options =
-                [(c"mode", c"1777"), (c"size", PRIVATE_SIZE), (c"nr_inodes", PRIVATE_INODES)];
-            return Tree::tmpfs(&options, NOSUID | NODEV | NOEXEC)
-                .map_err(at("make a file system for", path));
-        }
-        Source::Terminals => return Tree::devpts().map_err(at("make terminals for", path)),
-        Source::Terminal { name, identity } => {
-            (name.as_path(), *identity, NOSUID | NOEXEC | RDONLY)
-        }
-        Source::Path { identity, access, .. } if access.device => {
-            (path, *identity, NOSUID | NOEXEC | RDONLY)
-        }
-        Source::Path { identity, access, .. } => {
-            (path, *identity, NOSUID | NODEV | if access.write { 0 } else { RDONLY })
-        }
-        Source::Workspace { .. } => return Err(MountError::Changed(path.to_owned())),
-    };
-    let tree = Tree::at(from).map_err(at("copy the mount of", from))?;
-    if Identity::of(&tree).map_err(at("look at", from))? != identity {
-        return Err(MountError::Changed(from.to_owned()));
-    }
-    tree.restrict(attributes).map_err(at("restrict the mount of", from))?;
-    Ok(tree)
 }
 
 /// Symlinks at the top of the file system, such as `/bin` where the system keeps all in `/usr`.

@@ -21,7 +21,8 @@ pub enum Gap {
     /// What needs no open file is open on files outside the grants, as far as ownership lets it: chmod, chown,
     /// utimensat and setxattr; and seeing size, times, attributes and changes of a file whose name is known.
     MetadataOutside,
-    /// `.git/hooks` or `.git/config` of a writable workspace can be written, or the repository replaced by another.
+    /// `.git/hooks` or `.git/config` of a writable workspace can be written, or the repository replaced by another;
+    /// or so of the repository that its worktree belongs to; or something else that was to be protected.
     GitHooks,
     /// What is written in a writable workspace may run later, outside: build files, `.envrc`, nested repositories,
     /// a `.git/commondir`.
@@ -119,13 +120,14 @@ pub struct Report {
     pub execute: Vec<String>,
     /// Device nodes that can be opened.
     pub devices: Vec<String>,
-    /// What beneath the writable paths can only be read.
+    /// What beneath the writable paths can only be read: what has a mount of its own, in tier `mounts` only.
     pub protect: Vec<String>,
     /// `none`, or what is open.
     pub network: String,
-    /// `none`, or `session`: those beneath the granted paths.
+    /// `none`: no local sockets but connected pairs. `session`: those that are made inside, those beneath the workspace
+    /// and `TMPDIR` (beneath every granted path in tier `mounts` below Landlock ABI 9), and `sockets`.
     pub unix_sockets: String,
-    /// Pathname sockets of others that can be connected to.
+    /// Pathname sockets of others that can be connected to, as the tool finds them.
     pub sockets: Vec<String>,
     /// `session`, or `open`.
     pub signals: String,

@@ -106,7 +106,7 @@ pub struct Grant {
 /// Where a grant applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A path that the tool cannot change, opened by the launcher.
+    /// A path that the tool cannot change, its symlinks followed: opened by the launcher, which follows none.
     Path(PathBuf),
     /// A directory opened by the broker, and its name for the report.
     Descriptor(Slot, PathBuf),

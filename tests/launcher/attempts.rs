@@ -13,16 +13,13 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use st2_tools::launch::{
-    report::Gap,
-    spec::{LaunchSpec, Network},
-};
+use st2_tools::launch::spec::{LaunchSpec, Network};
 
 use crate::session::{Place, Session, confined, unconfined};
 
-const OK: &str = "ok";
+pub const OK: &str = "ok";
 
-fn errno(errno: i32) -> String {
+pub fn errno(errno: i32) -> String {
     format!("errno {errno}")
 }
 
@@ -83,14 +80,14 @@ fn file(directory: &Path, name: &str) -> String {
 }
 
 /// A process of this user that is none of the session's.
-struct Outsider(Child);
+pub struct Outsider(Child);
 
 impl Outsider {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap())
     }
 
-    fn pid(&self) -> String {
+    pub fn pid(&self) -> String {
         self.0.id().to_string()
     }
 }
@@ -285,6 +282,12 @@ fn nothing_is_typed_into_the_terminal() {
 }
 
 #[test]
+fn the_terminal_keeps_its_line_discipline() {
+    let place = Place::new();
+    refused(&place, &["set-line-discipline"], libc::EPERM);
+}
+
+#[test]
 fn another_sessions_terminal_is_not_opened() {
     let place = Place::new();
     let other = Session::spawn();
@@ -357,19 +360,4 @@ fn kernel_surface_that_programs_do_without_is_not_there() {
 fn the_32_bit_entry_ends_the_tool() {
     let place = Place::new();
     Attempt::new(&place, &["int80"]).gives(OK, "died");
-}
-
-#[test]
-fn a_degraded_confinement_says_what_is_open_and_that_is_open() {
-    let place = Place::new();
-    let outsider = Outsider::new();
-    let kill = libc::SYS_kill.to_string();
-    let mut spec = place.spec(&["try", "call", &kill, &outsider.pid(), "0"]);
-    spec.confinement.landlock_abi_cap = Some(5);
-    spec.confinement.allow_degraded = true;
-    let mut session = Session::open(&place, spec);
-    let report = session.start();
-    assert_eq!(report.signals, "open");
-    assert!(report.gaps.contains(&Gap::SignalsOutside));
-    assert_eq!(session.all_output().trim(), OK);
 }

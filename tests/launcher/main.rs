@@ -3,10 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod attempts;
+mod degraded;
 mod facts;
+mod loopback;
 mod mounts;
 mod protect;
 mod refusals;
 mod session;
+mod sockets;
 mod supervised;
 mod swapped;

@@ -222,3 +222,21 @@ fn started_by_hand_it_says_who_starts_it() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.starts_with("st2-tools-launch is run by st2-toolsd"), "{text}");
 }
+
+#[test]
+fn without_user_namespaces_the_probe_says_so() {
+    let answer = |script: &str| {
+        let mut shell = Command::new("unshare");
+        shell.args(["--user", "--map-root-user", "sh", "-c", script]).arg(launcher());
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        let said =
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), said)
+    };
+    assert_eq!(answer("exec \"$0\" --probe-mounts"), (Some(0), String::new()));
+    let forbidden =
+        answer("echo 0 >/proc/sys/user/max_user_namespaces && exec \"$0\" --probe-mounts");
+    let expected =
+        "cannot make a user and mount namespace: No space left on device (os error 28)\n";
+    assert_eq!(forbidden, (Some(1), expected.to_owned()));
+}

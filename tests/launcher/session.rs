@@ -93,10 +93,12 @@ impl Place {
         let grant = |target: Target, access| Grant { target, access, optional: true };
         let path = |path: &str, access| grant(Target::Path(path.into()), access);
         let mut grants = Vec::new();
-        for system in ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc"] {
+        // The others name what is beneath the first (where the system keeps all in /usr).
+        let systems = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc"];
+        for system in systems.iter().filter(|system| !Path::new(system).is_symlink()) {
             grants.push(path(system, execute));
         }
-        grants.push(grant(Target::Path(probe()), execute));
+        grants.push(grant(Target::Path(probe().canonicalize().unwrap()), execute));
         grants.extend(["/proc", "/sys"].map(|kernel| path(kernel, read)));
         for node in ["null", "zero", "full", "random", "urandom", "tty"] {
             grants.push(path(&format!("/dev/{node}"), device));

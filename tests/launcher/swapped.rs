@@ -71,3 +71,28 @@ fn a_grant_that_leads_elsewhere_at_the_gate_is_refused() {
         }
     }
 }
+
+/// In every tier: the launcher follows no symlink to what was judged without one.
+#[test]
+fn a_symlink_on_the_way_to_a_grant_is_refused() {
+    let place = Place::new();
+    let (directory, secret) = (place.outside().join("directory"), place.outside().join("secret"));
+    for directory in [&directory, &secret] {
+        fs::create_dir(directory).unwrap();
+        fs::write(directory.join("file"), "secret").unwrap();
+    }
+    let path = directory.join("file");
+    let spec = |own_root: bool| {
+        let spec = granted(place.spec(&["try", "read", &text(secret.join("file"))]), &path, READ);
+        if own_root { mounts(spec) } else { spec }
+    };
+    let judged = [spec(false), spec(true)];
+    fs::rename(&directory, place.outside().join("old")).unwrap();
+    symlink(&secret, &directory).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "secret", "the path leads there");
+    for spec in judged {
+        let failure = Session::open(&place, spec).failure();
+        assert_eq!((failure.step, failure.errno), (Step::Confine, libc::ELOOP), "{failure}");
+        assert!(failure.message.contains(&text(&path)), "{failure}");
+    }
+}

@@ -7,17 +7,15 @@ use std::{
 
 use landlock::ABI;
 
+use super::{PORTS_ABI, SOCKETS_ABI, open::open_path};
 use crate::launch::{
-    mounts::protect,
+    mounts::protect::{self, Hold, leaves_hooks},
     report::{Gap, Report, Tier},
-    spec::{Access, ConfinementSpec, Grant, Network, OwnRoot, Slot, Target},
+    spec::{Access, ConfinementSpec, Grant, Network, OwnRoot, Protected, Slot, Target},
 };
 
 /// Where services and desktops keep their sockets, that of the user bus first.
 const SOCKETS: [&str; 3] = ["/run", "/tmp", "/var/run"];
-
-/// What in a repository decides which programs git runs.
-const HOOKS: [&str; 2] = [".git/hooks", ".git/config"];
 
 /// The name of a terminal that has none here (another devpts instance).
 pub(super) const TERMINAL: &str = "terminal";
@@ -67,7 +65,7 @@ pub(super) fn describe(
         protect: Vec::new(),
         network: spec.network.to_string(),
         unix_sockets: if local_sockets(spec, abi) { "session" } else { "none" }.to_owned(),
-        sockets: Vec::new(),
+        sockets: spec.sockets.iter().map(|it| it.at.to_string_lossy().into_owned()).collect(),
         signals: if abi >= ABI::V6 { "session" } else { "open" }.to_owned(),
         syscalls: "filtered".to_owned(),
         capabilities: "none".to_owned(),
@@ -75,16 +73,21 @@ pub(super) fn describe(
     }
 }
 
-/// Whether local sockets can be left to a tool: those that it could name are its own, or lie beneath
-/// what was granted; and those without a path are scoped.
+/// Whether local sockets can be left to a tool: those that it could name are its own, lie beneath what
+/// was granted, or are granted themselves; and those without a path are scoped.
 ///
-/// A grant of a place where everybody's sockets are takes them from the tool altogether.
+/// Where Landlock does not judge connections, a grant of a place where everybody's sockets are takes
+/// them from the tool altogether.
 pub(super) fn local_sockets(spec: &ConfinementSpec, abi: ABI) -> bool {
     let everybodys = |grant: &Grant| match &grant.target {
         Target::Path(path) => !grant.access.device && holds_sockets(path, &spec.root),
         Target::Descriptor(..) | Target::OwnTerminal => false,
     };
-    spec.tier == Tier::Mounts && abi >= ABI::V6 && !spec.grants.iter().any(everybodys)
+    match spec.tier {
+        Tier::Mounts | Tier::ResolveUnix if abi as u32 >= SOCKETS_ABI => true,
+        Tier::Mounts => abi >= ABI::V6 && !spec.grants.iter().any(everybodys),
+        Tier::ResolveUnix | Tier::Seccomp => false,
+    }
 }
 
 fn holds_sockets(path: &Path, root: &OwnRoot) -> bool {
@@ -104,40 +107,57 @@ pub fn gaps(
     workspace: Option<BorrowedFd<'_>>,
 ) -> Vec<Gap> {
     let writes = |grant: &&Grant| grant.access.write && !grant.access.device;
-    let writable = spec.grants.iter().any(|grant| writes(&grant));
+    let written = || spec.grants.iter().filter(writes);
     let is_workspace =
         |grant: &Grant| matches!(grant.target, Target::Descriptor(Slot::Workspace, _));
-    let leaves = spec.grants.iter().filter(writes).any(is_workspace);
-    let mounts = spec.tier == Tier::Mounts;
-    let hooks = leaves && !(mounts && keeps_hooks(&spec.root, workspace));
+    let leaves = written().any(is_workspace);
+    let outside = written().any(|grant| matches!(grant.target, Target::Path(_)));
+    let holds = spec.root.protect.iter().map(|it| (it, hold(spec, it, workspace)));
     let ports = matches!(spec.network, Network::TcpConnect(_));
     [
-        (!mounts, Gap::MetadataOutside),
-        (hooks, Gap::GitHooks),
+        (spec.tier != Tier::Mounts, Gap::MetadataOutside),
+        (leaves_hooks(leaves, &holds.collect::<Vec<_>>()), Gap::GitHooks),
         (leaves, Gap::WorkspaceCode),
-        (writable, Gap::DiskSpace),
+        (outside, Gap::OutsideCode),
+        (!spec.sockets.is_empty(), Gap::GrantedSockets),
+        (spec.no_user_namespace, Gap::NoUserNamespace),
+        (written().next().is_some(), Gap::DiskSpace),
         (spec.grants.iter().any(shows_processes), Gap::ProcessesVisible),
         (ports && landlock_abi < 10, Gap::UdpOpen),
+        (ports && landlock_abi < PORTS_ABI, Gap::TcpOpen),
         (landlock_abi < 7, Gap::Audit),
         (landlock_abi < 6, Gap::SignalsOutside),
         (landlock_abi < 5, Gap::DeviceIoctl),
         (landlock_abi < 3, Gap::TruncateOutside),
-        (spec.no_user_namespace, Gap::NoUserNamespace),
     ]
     .into_iter()
     .filter_map(|(open, gap)| open.then_some(gap))
     .collect()
 }
 
+/// How well something will be protected, as far as it can be foreseen.
+fn hold(spec: &ConfinementSpec, it: &Protected, workspace: Option<BorrowedFd<'_>>) -> Hold {
+    let in_mounts = spec.tier == Tier::Mounts;
+    match (&it.beneath, workspace) {
+        (Some(directory), _) if !is_written(spec, directory) => Hold::Whole,
+        (Some(directory), _) if in_mounts => {
+            open_path(directory).map_or(Hold::None, |directory| protect::hold(directory, &it.path))
+        }
+        (None, Some(workspace)) if in_mounts => protect::hold(workspace, &it.path),
+        _ => Hold::None,
+    }
+}
+
+/// Whether the tool may write in a directory.
+fn is_written(spec: &ConfinementSpec, directory: &Path) -> bool {
+    spec.grants.iter().filter(|grant| grant.access.write).any(|grant| match &grant.target {
+        Target::Path(path) | Target::Descriptor(_, path) => directory.starts_with(path),
+        Target::OwnTerminal => false,
+    })
+}
+
 /// Whether a grant lets other processes be seen: `/proc` is the machine's own in every tier.
 fn shows_processes(grant: &Grant) -> bool {
     let Target::Path(path) = &grant.target else { return false };
     grant.access.read && Path::new("/proc").starts_with(path)
-}
-
-/// Whether the workspace's own repository is among what is protected, and all of that can be.
-fn keeps_hooks(root: &OwnRoot, workspace: Option<BorrowedFd<'_>>) -> bool {
-    let named = |name: &&str| root.protect.iter().any(|it| it.path == Path::new(name));
-    let whole = |workspace: BorrowedFd<'_>| protect::is_whole(workspace, &root.protect);
-    HOOKS.iter().all(named) && workspace.is_some_and(whole)
 }

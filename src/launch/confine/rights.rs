@@ -6,17 +6,17 @@ use landlock::{ABI, Access as _, AccessFs, BitFlags, make_bitflags};
 use nix::sys::stat::{SFlag, fstat};
 
 use super::ConfineError;
-use crate::launch::spec::Access;
+use crate::launch::spec::{Access, Grant, Target};
 
 /// Rights of [`Access::read`].
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
-/// Rights of [`Access::write`]. Device nodes are never made. A socket may be, and connected to; where
-/// the tier has no local sockets, the filter refuses them.
+/// Rights of [`Access::write`]. Device nodes are never made. A socket may be; where the tier has no local
+/// sockets, the filter refuses them.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     WriteFile | Truncate | Refer
         | MakeReg | MakeDir | MakeSym | MakeFifo | MakeSock
-        | RemoveFile | RemoveDir | ResolveUnix
+        | RemoveFile | RemoveDir
 });
 
 /// Rights of [`Access::execute`].
@@ -34,25 +34,47 @@ pub(super) fn handled(abi: ABI) -> BitFlags<AccessFs> {
     AccessFs::from_all(abi)
 }
 
-/// The rights that a grant gives on its target: those of its kinds that this ABI knows, and of them
-/// on anything but a directory only those that a file can have (landlock(7) refuses a rule with
-/// others).
+/// The right to connect to sockets that others listen on, which comes with writing in the session's
+/// own directories only: beneath another, such as a cache, may be sockets of anybody. To those that are
+/// made inside the session it can connect anyway, wherever they are.
+const SOCKETS: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ResolveUnix});
+
+/// The rights that a grant gives on its target.
 pub(super) fn rights(
+    target: impl AsFd,
+    grant: &Grant,
+    abi: ABI,
+) -> Result<BitFlags<AccessFs>, ConfineError> {
+    match grant.target {
+        Target::Descriptor(..) => own_rights(target, grant.access, abi),
+        Target::Path(_) | Target::OwnTerminal => of_kinds(target, kinds(grant.access), abi),
+    }
+}
+
+/// The rights of an access to what is the session's own.
+pub(super) fn own_rights(
     target: impl AsFd,
     access: Access,
     abi: ABI,
 ) -> Result<BitFlags<AccessFs>, ConfineError> {
-    let mut rights = BitFlags::EMPTY;
-    for (granted, kind) in [
-        (access.read, READ),
-        (access.write, WRITE),
-        (access.execute, EXECUTE),
-        (access.device, DEVICE),
-    ] {
-        if granted {
-            rights |= kind;
-        }
-    }
+    let sockets = if access.write { SOCKETS } else { BitFlags::EMPTY };
+    of_kinds(target, kinds(access) | sockets, abi)
+}
+
+fn kinds(access: Access) -> BitFlags<AccessFs> {
+    let Access { read, write, execute, device } = access;
+    let kinds = [(read, READ), (write, WRITE), (execute, EXECUTE), (device, DEVICE)];
+    let granted = kinds.into_iter().filter_map(|(granted, kind)| granted.then_some(kind));
+    granted.fold(BitFlags::EMPTY, |all, kind| all | kind)
+}
+
+/// Those of some rights that this ABI knows, and of them on anything but a directory only those that a
+/// file can have (landlock(7) refuses a rule with others).
+fn of_kinds(
+    target: impl AsFd,
+    rights: BitFlags<AccessFs>,
+    abi: ABI,
+) -> Result<BitFlags<AccessFs>, ConfineError> {
     let stat = fstat(target).map_err(|errno| ConfineError::Stat { source: errno.into() })?;
     let is_directory = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR;
     let known = if is_directory { handled(abi) } else { AccessFs::from_file(abi) };
@@ -64,12 +86,13 @@ mod tests {
     use std::fs::File;
 
     use super::*;
+    use crate::launch::spec::Slot;
 
     const ALL: Access = Access { read: true, write: true, execute: true, device: true };
 
     #[test]
     fn every_right_that_landlock_knows_has_one_place() {
-        let places = [READ, WRITE, EXECUTE, DEVICE, NEVER];
+        let places = [READ, WRITE, EXECUTE, DEVICE, SOCKETS, NEVER];
         let union = places.into_iter().fold(BitFlags::EMPTY, |union, place| {
             assert!((union & place).is_empty(), "{place:?} overlaps");
             union | place
@@ -83,17 +106,30 @@ mod tests {
         let expected = make_bitflags!(AccessFs::{
             ReadFile | WriteFile | Truncate | Execute | IoctlDev
         });
-        assert_eq!(rights(&file, ALL, ABI::V7).unwrap(), expected);
+        assert_eq!(own_rights(&file, ALL, ABI::V7).unwrap(), expected);
     }
 
     #[test]
     fn an_older_abi_gets_no_right_that_it_does_not_know() {
         let directory = File::open("/").unwrap();
         for abi in [ABI::V1, ABI::V2, ABI::V4, ABI::V10] {
-            let got = rights(&directory, ALL, abi).unwrap();
+            let got = own_rights(&directory, ALL, abi).unwrap();
             assert!(handled(abi).contains(got), "{abi:?}");
         }
-        let nothing = rights(&directory, Access::default(), ABI::V7).unwrap();
+        let nothing = own_rights(&directory, Access::default(), ABI::V7).unwrap();
         assert!(nothing.is_empty());
+    }
+
+    #[test]
+    fn sockets_of_others_come_with_the_sessions_own_directories_only() {
+        let directory = File::open("/").unwrap();
+        let of = |target| {
+            let grant = Grant { target, access: ALL, optional: false };
+            rights(&directory, &grant, ABI::V10).unwrap()
+        };
+        let own = of(Target::Descriptor(Slot::Workspace, "/".into()));
+        assert_eq!(own ^ of(Target::Path("/".into())), SOCKETS);
+        let read = Access { read: true, ..Access::default() };
+        assert_eq!(own_rights(&directory, read, ABI::V10).unwrap(), READ);
     }
 }

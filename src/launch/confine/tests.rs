@@ -1,9 +1,14 @@
-use std::{fs::File, os::fd::AsFd};
+use std::{
+    fs::File,
+    io,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
 
 use super::*;
 use crate::launch::{
-    report::{Gap, Tier},
-    spec::{Access, OwnRoot, Protected},
+    report::Gap,
+    spec::{Access, Grant, OwnRoot, Protected, SocketGrant, Target},
 };
 
 const READ: Access = Access { read: true, write: false, execute: false, device: false };
@@ -107,8 +112,150 @@ fn ports_need_an_abi_that_knows_them() {
     assert!(report.gaps.contains(&Gap::UdpOpen));
 
     spec.landlock_abi_cap = Some(3);
+    let error = prepare(&spec).unwrap_err();
+    assert!(matches!(error, ConfineError::NoPorts(3)), "{error}");
     spec.allow_degraded = true;
-    assert!(matches!(prepare(&spec), Err(ConfineError::NoPorts(3))));
+    let report = prepare(&spec).unwrap();
+    assert!(report.gaps.contains(&Gap::TcpOpen) && report.gaps.contains(&Gap::UdpOpen));
+    spec.landlock_abi_cap = Some(4);
+    assert!(!prepare(&spec).unwrap().gaps.contains(&Gap::TcpOpen));
+}
+
+fn socket(path: impl Into<PathBuf>, at: impl Into<PathBuf>) -> SocketGrant {
+    SocketGrant { path: path.into(), at: at.into() }
+}
+
+#[test]
+fn what_a_tier_cannot_give_is_refused_by_name() {
+    let refused = |change: &dyn Fn(&mut ConfinementSpec)| {
+        let mut spec = spec(Vec::new(), Network::None);
+        change(&mut spec);
+        prepare(&spec).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused(&|spec| spec.network = Network::Loopback),
+        "network loopback needs tier mounts, and this is tier seccomp"
+    );
+    assert_eq!(
+        refused(&|spec| spec.sockets = vec![socket("/run/a", "/run/a")]),
+        "the socket /run/a cannot be granted in tier seccomp"
+    );
+    assert_eq!(
+        refused(&|spec| {
+            spec.tier = Tier::Mounts;
+            spec.landlock_abi_cap = Some(8);
+            spec.grants = vec![grant("/run", READ, false)];
+            spec.sockets = vec![socket("/run/a", "/run/a")];
+        }),
+        "the socket /run/a cannot be granted where the tool has no local sockets"
+    );
+    assert_eq!(
+        refused(&|spec| {
+            spec.tier = Tier::ResolveUnix;
+            spec.landlock_abi_cap = Some(7);
+        }),
+        format!(
+            "landlock ABI {} is below 9 and cannot confine sockets: no tier resolve-unix",
+            landlock_abi().min(7)
+        )
+    );
+}
+
+#[test]
+fn a_socket_is_shown_elsewhere_only_in_a_root_of_its_own() {
+    let mut spec = spec(Vec::new(), Network::None);
+    (spec.tier, spec.sockets) = (Tier::ResolveUnix, vec![socket("/run/a", "/run/b")]);
+    let error = grantable(&spec, true).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the socket /run/a cannot be shown at /run/b in tier resolve-unix"
+    );
+    spec.tier = Tier::Mounts;
+    grantable(&spec, true).unwrap();
+}
+
+#[test]
+fn sockets_and_files_are_not_granted_as_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().canonicalize().unwrap();
+    let (file, listening) = (directory.join("file"), directory.join("socket"));
+    std::fs::write(&file, "").unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(&listening).unwrap();
+    let error = prepare(&spec(vec![grant(&listening, READ, true)], Network::None)).unwrap_err();
+    assert!(matches!(&error, ConfineError::IsASocket(path) if *path == listening), "{error}");
+    let error = open::open_socket(&socket(&file, &file)).unwrap_err();
+    assert!(matches!(&error, ConfineError::NotASocket(path) if *path == file), "{error}");
+    open::open_socket(&socket(&listening, &listening)).unwrap();
+
+    let link = directory.join("link");
+    std::os::unix::fs::symlink("socket", &link).unwrap();
+    for error in [
+        open::open_socket(&socket(&link, &link)).unwrap_err(),
+        prepare(&spec(vec![grant(&link, READ, true)], Network::None)).unwrap_err(),
+    ] {
+        let is_loop = |source: &io::Error| source.raw_os_error() == Some(libc::ELOOP);
+        assert!(matches!(&error, ConfineError::Open { source, .. } if is_loop(source)), "{error}");
+    }
+}
+
+#[test]
+fn gaps_name_what_else_is_written_and_who_serves() {
+    let mut spec = spec(vec![grant("/dev/null", DEVICE, false)], Network::None);
+    spec.tier = Tier::Mounts;
+    let tmpdir = Target::Descriptor(Slot::TmpDir, "/t".into());
+    spec.grants.push(Grant { target: tmpdir, access: WRITE, optional: false });
+    assert_eq!(gaps(&spec, 7, None), [Gap::DiskSpace]);
+    spec.grants.push(grant("/home/a/.cache/b", WRITE, false));
+    spec.sockets = vec![socket("/run/a", "/run/a")];
+    assert_eq!(gaps(&spec, 7, None), [Gap::OutsideCode, Gap::GrantedSockets, Gap::DiskSpace]);
+}
+
+#[test]
+fn local_sockets_stay_beside_any_grant_where_landlock_judges_connections() {
+    let mut spec = spec(vec![grant("/", READ, false)], Network::None);
+    for (tier, abi, expected) in [
+        (Tier::Mounts, ABI::V8, false),
+        (Tier::Mounts, ABI::V9, true),
+        (Tier::ResolveUnix, ABI::V9, true),
+        (Tier::Seccomp, ABI::V9, false),
+    ] {
+        spec.tier = tier;
+        assert_eq!(local_sockets(&spec, abi), expected, "{tier:?} {abi:?}");
+    }
+}
+
+/// A repository elsewhere that the workspace is a worktree of, protected as by policy.
+#[test]
+fn a_shared_repository_is_no_gap_where_it_is_protected() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    let (workspace, common) = (root.join("work"), root.join("common"));
+    for directory in [&workspace, &common] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    std::fs::write(workspace.join(".git"), "gitdir: elsewhere\n").unwrap();
+    let (mut spec, [directory]) = with_own_root(&workspace);
+    let is_gap =
+        |spec: &ConfinementSpec| gaps(spec, 7, Some(directory.as_fd())).contains(&Gap::GitHooks);
+    assert!(is_gap(&spec), "the repository may be anywhere");
+    let shared = |path: &str, directory| Protected {
+        beneath: Some(common.clone()),
+        path: path.into(),
+        directory,
+    };
+    spec.root.protect.push(shared("hooks", true));
+    assert!(is_gap(&spec), "not all is protected");
+    spec.root.protect.push(shared("config", false));
+    assert!(!is_gap(&spec), "not even granted");
+    spec.grants.push(grant(&common, WRITE, false));
+    assert!(!is_gap(&spec));
+    std::os::unix::fs::symlink("elsewhere", common.join("hooks")).unwrap();
+    assert!(is_gap(&spec), "a symlink can be replaced");
+    std::fs::remove_file(common.join("hooks")).unwrap();
+    spec.tier = Tier::Seccomp;
+    assert!(is_gap(&spec));
+    spec.grants.retain(|grant| matches!(grant.target, Target::Path(_)));
+    assert!(is_gap(&spec), "though the workspace cannot be written");
 }
 
 /// The default protection, on a workspace.
@@ -165,5 +312,6 @@ fn a_root_of_its_own_leaves_the_metadata_and_the_sockets_of_others() {
     spec.grants.push(grant("/home/a/b", READ, true));
     assert!(local_sockets(&spec, ABI::V7));
     assert!(!local_sockets(&spec, ABI::V5), "they are not scoped");
-    assert!(gaps(&spec, 7, None).ends_with(&[Gap::NoUserNamespace]));
+    assert!(gaps(&spec, 7, None).contains(&Gap::NoUserNamespace));
+    assert!(gaps(&spec, 7, None).is_sorted(), "as they are listed");
 }

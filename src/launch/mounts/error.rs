@@ -10,8 +10,10 @@ use std::{
 #[non_exhaustive]
 pub enum MountError {
     /// The namespaces were refused: a sysctl, a limit, a security module, a change of root.
-    #[error("cannot make a user and mount namespace: {source}")]
+    #[error("cannot make a {what} namespace: {source}")]
     Namespace {
+        /// Which: their kinds.
+        what: &'static str,
         /// What unshare(2) gave.
         source: io::Error,
     },
@@ -20,6 +22,12 @@ pub enum MountError {
     Identity {
         /// The file of user_namespaces(7).
         file: &'static str,
+        /// The call's error.
+        source: io::Error,
+    },
+    /// The loopback interface of the new network namespace.
+    #[error("cannot bring up the loopback interface: {source}")]
+    Loopback {
         /// The call's error.
         source: io::Error,
     },

@@ -64,6 +64,11 @@ impl Tree {
         calls::copy_mount(file.as_raw_fd(), c"").map(Self)
     }
 
+    /// Another descriptor of the same mount.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
     /// Adds attributes to all of it.
     pub(super) fn restrict(&self, attributes: u64) -> io::Result<()> {
         calls::set(self.as_fd(), attributes)
@@ -103,6 +108,15 @@ pub(super) fn make(directory: impl AsFd, name: &OsStr, is_directory: bool) -> ni
     }
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     openat(directory, name, flags, Mode::from_bits_truncate(0o644)).map(drop)
+}
+
+/// Makes a name in a file system of ours. A directory is the tool's alone, as some that lead to sockets
+/// have to be: gpg(1) wants the runtime directory so.
+fn make_way(directory: impl AsFd, name: &OsStr, is_directory: bool) -> nix::Result<()> {
+    if is_directory {
+        return mkdirat(directory, name, Mode::S_IRWXU);
+    }
+    make(directory, name, false)
 }
 
 /// The root to be, and which of its file systems are ours to make names in.
@@ -167,7 +181,7 @@ impl NewRoot {
         let kind = if is_directory { OFlag::O_DIRECTORY } else { OFlag::empty() };
         match open_as(here, name, kind) {
             Err(Errno::ENOENT) if self.is_ours(here)? => {
-                make(here, name, is_directory)?;
+                make_way(here, name, is_directory)?;
                 Ok(open_as(here, name, kind)?)
             }
             other => Ok(other?),

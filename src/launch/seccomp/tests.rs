@@ -118,7 +118,7 @@ fn the_launcher_and_ordinary_programs_keep_their_calls() {
 
 #[test]
 fn typing_into_a_terminal_is_refused_whatever_the_upper_half_says() {
-    for request in [0x5412, 0x541c] {
+    for request in [0x5412, 0x541c, 0x5423] {
         for upper in [0, 1 << 32, 0xffff_ffff << 32] {
             let refused = answer(&Network::None, libc::SYS_ioctl, &[0, request | upper]);
             assert_eq!(refused, errno(libc::EPERM));
@@ -198,8 +198,12 @@ fn socket_families_follow_the_network() {
         (libc::AF_INET, signed(libc::SOCK_RAW), 0, false, true),
     ];
     for (family, kind, protocol, in_tcp, in_all) in rows {
-        for (network, allowed) in [(&Network::None, false), (&tcp, in_tcp), (&Network::All, in_all)]
-        {
+        for (network, allowed) in [
+            (&Network::None, false),
+            (&tcp, in_tcp),
+            (&Network::Loopback, in_all),
+            (&Network::All, in_all),
+        ] {
             let got = answer(network, libc::SYS_socket, &[signed(family), kind, protocol]);
             let expected = if allowed { ALLOW } else { errno(libc::EACCES) };
             assert_eq!(got, expected, "{network:?} {family} {kind} {protocol}");

@@ -24,6 +24,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Option<io::Result<()>> {
         ("change-execution-domain", []) => change_execution_domain(),
         ("gain-user", []) => gain_user(),
         ("find-variable", names) => find_variable(names),
+        ("set-line-discipline", []) => set_line_discipline(),
         ("type-elsewhere", [terminal]) => type_elsewhere(terminal),
         _ => return None,
     })
@@ -37,6 +38,13 @@ fn shell(script: &str) -> io::Result<()> {
     }
     eprint!("{}", String::from_utf8_lossy(&output.stderr));
     Err(Error::other(output.status.to_string()))
+}
+
+/// Puts the line discipline on its terminal that every terminal has.
+fn set_line_discipline() -> io::Result<()> {
+    let ordinary: libc::c_int = 0; // N_TTY
+    // SAFETY: TIOCSETD reads one number.
+    check(unsafe { libc::ioctl(0, libc::TIOCSETD, &raw const ordinary) })
 }
 
 /// Enters the user namespace of another process, of which it would be the owner.

@@ -1,7 +1,7 @@
 //! Ways to whoever listens.
 
 use std::{
-    io::{self, Error, Write},
+    io::{self, Error, Read, Write},
     net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket},
     os::{
         fd::{AsRawFd, OwnedFd},
@@ -36,6 +36,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Option<io::Result<()>> {
         ("send-tcp", [address]) => TcpStream::connect(address).and_then(say),
         ("send-udp", [address]) => send_udp(address),
         ("send-mptcp", [port]) => send_mptcp(port.parse().expect("a port")),
+        ("talk-over-loopback", []) => talk_over_loopback(),
         ("listen-udp", []) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map(drop),
         ("listen-everywhere", []) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map(drop),
         ("routes", []) => ask_kernel(libc::NETLINK_ROUTE, libc::RTM_GETLINK, 16),
@@ -73,6 +74,18 @@ fn send_by_ring(path: &str) -> io::Result<()> {
 fn send_udp(address: &str) -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.send_to(WORD, address).map(drop)
+}
+
+/// Listens on the loopback interface, and is heard there: TCP, and UDP.
+fn talk_over_loopback() -> io::Result<()> {
+    let here = (Ipv4Addr::LOCALHOST, 0);
+    let listener = TcpListener::bind(here)?;
+    TcpStream::connect(listener.local_addr()?).and_then(say)?;
+    let mut heard = [0; WORD.len()];
+    listener.accept()?.0.read_exact(&mut heard)?;
+    let socket = UdpSocket::bind(here)?;
+    send_udp(&socket.local_addr()?.to_string())?;
+    socket.recv(&mut heard).map(drop)
 }
 
 /// A protocol over which TCP connections are made that are none to many a hook.
