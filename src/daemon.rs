@@ -25,7 +25,7 @@ use crate::{
     bus::{self, Callers, Guarded, Manager, Surface},
     config::OverrideError,
     engine,
-    host::{Host, HostError, portable::Portable, systemd::Systemd},
+    host::{Host, HostError, hardening, portable::Portable, systemd::Systemd},
     launch::spec::Failure,
     policy::{search_path::SearchPathError, surroundings::SurroundingsError},
 };
@@ -79,6 +79,7 @@ pub enum DaemonError {
 /// # Errors
 /// [`DaemonError`].
 pub async fn run() -> Result<(), DaemonError> {
+    close_to_others()?;
     if let Err(error) = crate::host::limits::raise_descriptors() {
         tracing::warn!(%error, "cannot raise the limit of open files; fewer sessions may fit");
     }
@@ -93,6 +94,11 @@ pub async fn run() -> Result<(), DaemonError> {
             run_on(bus, callers, Portable::new()).await
         }
     }
+}
+
+/// Before anything is in memory that others of the user's programs should not read.
+fn close_to_others() -> Result<(), HostError> {
+    hardening::close().map_err(|source| HostError::system("close the broker to others", source))
 }
 
 /// A broker that answers.

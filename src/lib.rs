@@ -24,7 +24,7 @@
 //! for `st2-toolsd`, and for the broker that the command brings where there is no bus.
 //!
 //! [`client`] stands alone: the contract as another program sees it. [`cli`] is the command, made of that. [`config`] is
-//! what the broker may be told.
+//! what the broker may be told. [`doctor`] looks at the machine as a broker would and says what sessions get on it.
 //!
 //! # The life of a session
 //!
@@ -63,6 +63,7 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod daemon;
+pub mod doctor;
 pub mod engine;
 #[allow(unsafe_code)]
 pub mod host;

@@ -6,6 +6,7 @@ mod support;
 
 mod bus {
     mod bad_input;
+    mod hardening;
     mod limits;
     mod ownership;
     mod sessions;

@@ -7,6 +7,8 @@
 mod confinement;
 #[path = "embedded/ending.rs"]
 mod ending;
+#[path = "embedded/forbidden.rs"]
+mod forbidden;
 #[path = "embedded/interactive.rs"]
 mod interactive;
 #[path = "embedded/place.rs"]

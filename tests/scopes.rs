@@ -7,6 +7,7 @@ mod support;
 mod scopes {
     mod broker;
     mod confinement;
+    mod doctor;
     mod ending;
     mod escape;
     mod journal;

@@ -36,7 +36,7 @@ impl fmt::Display for Connection {
 pub struct LeaseId(pub u64);
 
 /// 128 random bits, drawn by the edge.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Secret([u8; 16]);
 
 impl Secret {
@@ -53,8 +53,9 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What claims, renews or speaks for a lease: `ID-SECRET` in lower-case hexadecimal. Never logged.
-#[derive(Clone, PartialEq, Eq)]
+/// What claims, renews or speaks for a lease: `ID-SECRET` in lower-case hexadecimal. Never logged, and compared by
+/// [`Token::matches`] only: there is no `==`.
+#[derive(Clone)]
 pub struct Token(String);
 
 impl Token {

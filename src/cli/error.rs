@@ -3,7 +3,10 @@
 use std::{io, io::Write, path::PathBuf};
 
 use super::{human::visible, status::Status};
-use crate::client::{ClientError, Refusal, SessionId};
+use crate::{
+    client::{ClientError, Refusal, SessionId},
+    policy::surroundings::SurroundingsError,
+};
 
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,9 @@ pub(super) enum CliError {
     /// A call to one session failed.
     #[error("{}{source}", about(id, source))]
     Session { id: SessionId, unit: Option<String>, source: ClientError },
+    /// Whose sessions they would be cannot be found out.
+    #[error(transparent)]
+    Doctor { source: SurroundingsError },
     /// A path cannot travel over the bus.
     #[error("{} is not UTF-8", path.display())]
     PathNotUtf8 { path: PathBuf },

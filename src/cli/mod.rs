@@ -19,6 +19,7 @@ mod completions;
 mod connect;
 mod control;
 mod detach;
+mod doctor;
 mod duration;
 mod error;
 mod explain;
@@ -76,6 +77,7 @@ enum Command {
     Kill(kill::Args),
     Tools(tools::Args),
     Explain(explain::Args),
+    Doctor(doctor::Args),
     Completions(completions::Args),
 }
 
@@ -112,6 +114,7 @@ async fn perform(cli: Cli, embedded: Option<Embedded>) -> Result<Status, CliErro
         Command::Kill(args) => kill::kill(args, &reach, output).await,
         Command::Tools(args) => tools::tools(args, &reach, output).await,
         Command::Explain(args) => explain::explain(args, &reach, output).await,
+        Command::Doctor(args) => doctor::doctor(args, output).await,
         Command::Completions(args) => completions::completions(&args),
     }
 }

@@ -5,7 +5,7 @@ use std::{os::unix::net::UnixStream, sync::Arc};
 use tokio::sync::{oneshot, watch};
 use zbus::{Connection, Guid, connection::Builder};
 
-use super::{DaemonError, answering, found::Found, serve};
+use super::{DaemonError, answering, close_to_others, found::Found, serve};
 use crate::{
     bus::{self, Callers, Surface},
     engine,
@@ -21,6 +21,7 @@ use crate::{
 /// [`DaemonError`].
 pub async fn serve_peer(stream: UnixStream, ready: oneshot::Sender<()>) -> Result<(), DaemonError> {
     let refused = |what| move |source| DaemonError::Refused { what, source };
+    close_to_others()?;
     let host = Arc::new(Portable::new());
     let found = Found::look(&*host)?;
     // Only what is of brokers that are gone: others may run beside this one.

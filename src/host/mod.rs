@@ -16,6 +16,7 @@ use crate::{
 
 pub mod cgroup;
 pub mod child;
+pub mod hardening;
 pub mod limits;
 pub mod origin;
 pub mod pidfd;

@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{
     child::{Child, Exit, ending},
+    hardening,
     pidfd::PidFd,
 };
 use crate::{
@@ -32,6 +33,9 @@ use crate::{
 /// How long one answer of the launcher may take, and how long a supervisor may take to end after its
 /// tool: all of it is far below a second on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Path of the launcher, for tests.
+pub const LAUNCHER_VARIABLE: &str = "ST2_TOOLS_LAUNCHER";
 
 /// The launcher's file name.
 const PROGRAM: &str = "st2-tools-launch";
@@ -72,7 +76,7 @@ pub struct Started {
 /// # Errors
 /// Step `spawn`, `ENOENT` where it is in none of them.
 pub fn locate() -> Result<PathBuf, Failure> {
-    if let Some(path) = env::var_os("ST2_TOOLS_LAUNCHER") {
+    if let Some(path) = env::var_os(LAUNCHER_VARIABLE) {
         return Ok(path.into());
     }
     let own = env::current_exe().ok();
@@ -117,6 +121,8 @@ impl Launcher {
                 failure(Step::Spawn, &error, &format!("cannot spawn {}", program.display()))
             })?;
         let child = Child::adopt(spawned).map_err(failed("take hold of the launcher"))?;
+        hardening::restore_core_limit(child.process())
+            .map_err(failed("give the launcher its limits"))?;
         let decoder = Decoder::default();
         Ok(Self { child, control, decoder, supervised: false, told: None })
     }

@@ -13,7 +13,8 @@ use zbus::{Connection, Fd, Variant, fdo};
 
 use self::{
     attempt::Attempt,
-    manager::{Link, Property, UNIT, within},
+    look::UserManager,
+    manager::{Link, Property, UNIT},
     place::Scope,
 };
 use super::{Host, HostError, ScopeSpec, cgroup, pidfd::PidFd};
@@ -23,6 +24,7 @@ use crate::{
 };
 
 mod attempt;
+pub mod look;
 mod manager;
 mod own;
 pub mod place;
@@ -80,10 +82,15 @@ impl Systemd {
     }
 
     async fn with(link: Link, own: UnitName) -> Self {
-        let enforces_limits = enforces_limits(&link).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot learn which controllers the manager has");
-            false
-        });
+        // It accepts limits without the controllers for them, too.
+        let manager = UserManager::of(&link.proxy).await;
+        let enforces_limits = match manager {
+            Ok(manager) => manager.missing_controllers().is_empty(),
+            Err(error) => {
+                tracing::warn!(%error, "cannot learn which controllers the manager has");
+                false
+            }
+        };
         Self { link: Arc::new(link), own, enforces_limits, dialect: AtomicUsize::new(0) }
     }
 
@@ -179,15 +186,6 @@ impl Host for Systemd {
     async fn sweep(&self) -> Result<usize, HostError> {
         sweep::sweep(&self.link).await
     }
-}
-
-/// Whether the manager was given the controllers that limits need. It accepts the limits without them, too.
-async fn enforces_limits(link: &Link) -> Result<bool, HostError> {
-    let name = within("name its control group", link.proxy.control_group()).await?;
-    let controllers = cgroup::Cgroup::open(name.into()).and_then(|group| group.controllers());
-    let controllers = controllers
-        .map_err(|source| HostError::system("look at the manager's control group", source))?;
-    Ok(["memory", "pids"].iter().all(|needed| controllers.iter().any(|given| given == needed)))
 }
 
 /// Everything that is asked of a scope, nothing left to defaults made for services: 90 s to stop, no

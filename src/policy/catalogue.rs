@@ -95,6 +95,11 @@ impl Catalogue {
         self.tools.get(name)
     }
 
+    /// Every tool, by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&ToolName, &Entry)> {
+        self.tools.iter()
+    }
+
     /// Where it was read from.
     #[must_use]
     pub fn search_path(&self) -> &SearchPath {

@@ -13,7 +13,10 @@ use nix::{
 use crate::{
     place::{Place, until},
     program::{start, wait},
-    support::lives,
+    support::{
+        lives,
+        looks::{self, Ordinary},
+    },
 };
 
 /// Starts the probe; waits until so many processes have said who they are. They live.
@@ -66,6 +69,19 @@ fn a_signal_to_the_command_ends_everything() {
         assert!(!pids.iter().any(|pid| lives(*pid)), "{pids:?}");
         place.nothing_is_left_of(command);
     }
+}
+
+/// The broker is in the command, and closes it; root's programs may do as they like.
+#[test]
+fn no_other_program_of_the_user_looks_into_a_command_that_has_a_broker() {
+    let (place, ordinary) = (Place::new(), Ordinary::start());
+    assert_eq!(looks::into(ordinary.pid()), looks::WAYS, "of an ordinary process");
+    let (child, _) = begin(&place, "hold", 1);
+    let open = looks::into(child.id());
+    kill(pid(&child), Signal::SIGTERM).unwrap();
+    wait(child);
+    let expected = if nix::unistd::geteuid().is_root() { &looks::WAYS[..] } else { &[] };
+    assert_eq!(open, expected);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 pub mod bus;
 pub mod client;
+pub mod looks;
 pub mod manager;
 pub mod running;
 pub mod screen;
@@ -70,6 +71,7 @@ pub struct Start {
     environment: Vec<(String, String)>,
     settings: Vec<String>,
     policies: Vec<PathBuf>,
+    log: Option<PathBuf>,
 }
 
 impl Start {
@@ -88,6 +90,12 @@ impl Start {
     /// Adds a policy directory that overrides the checkout's.
     pub fn policy(mut self, directory: &Path) -> Self {
         self.policies.push(directory.to_owned());
+        self
+    }
+
+    /// Writes what it says on standard error into a file; not for a unit.
+    pub fn log(mut self, file: &Path) -> Self {
+        self.log = Some(file.to_owned());
         self
     }
 
@@ -131,6 +139,9 @@ impl Start {
     pub async fn on(self, bus: Bus) -> Broker {
         let runtime_dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(program("st2-toolsd"));
+        if let Some(log) = &self.log {
+            command.stderr(fs::File::create(log).unwrap());
+        }
         command
             .env("DBUS_SESSION_BUS_ADDRESS", bus.address())
             .envs(self.environment(runtime_dir.path()));
@@ -177,9 +188,10 @@ impl Broker {
         Pid::from_raw(self.running.pid())
     }
 
-    /// How many descriptors it has.
-    pub fn descriptors(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+    /// How many descriptors it has. It lets nobody list them, but the size of the directory is their number
+    /// (proc_pid_fd(5), since Linux 6.2).
+    pub fn descriptors(&self) -> u64 {
+        fs::metadata(format!("/proc/{}/fd", self.pid())).unwrap().len()
     }
 
     /// What is in its directory for temporary directories: one entry a session.
