@@ -173,8 +173,10 @@ impl Manager {
         Ok(tools.into_iter().map(rows::tool).collect())
     }
 
-    /// Judge a request as Open would, and open nothing: the resolved argv, cwd, environment names, ruleset and
-    /// limits, or refusal s (the error's name) and message s.
+    /// Judge a request as Open would, and open nothing: title s, source s, profiles as with profile_sources as,
+    /// settings s (the files that decide), argv as, program s, cwd s, workspace s, environment as (names), read as,
+    /// write as, execute as, devices as, protect as, network s, sockets as, tier s, landlock_abi u, gaps as, and the
+    /// limits in force; or refusal s (the error's name) and message s.
     #[zbus(out_args("explanation"))]
     async fn explain(&self, tool: String, options: Input) -> Result<Dict, Error> {
         let (judge, ask) = (self.0.judge.clone(), request(Options::new(options))?);

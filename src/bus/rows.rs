@@ -74,7 +74,13 @@ pub fn explanation(explanation: Explanation) -> Dict {
 fn granted(facts: Facts) -> Dict {
     let gaps: Vec<&str> = facts.gaps.iter().map(|gap| gap.as_str()).collect();
     let (columns, rows) = facts.size;
+    let (profiles, files): (Vec<String>, Vec<String>) = facts.profiles.into_iter().unzip();
     Dict::from([
+        ("title", facts.title.into()),
+        ("source", facts.source.into()),
+        ("profiles", profiles.into()),
+        ("profile_sources", files.into()),
+        ("settings", facts.settings.unwrap_or_default().into()),
         ("argv", facts.argv.into()),
         ("program", facts.program.unwrap_or_default().into()),
         ("cwd", facts.cwd.into()),
@@ -84,7 +90,9 @@ fn granted(facts: Facts) -> Dict {
         ("write", facts.write.into()),
         ("execute", facts.execute.into()),
         ("devices", facts.devices.into()),
+        ("protect", facts.protect.into()),
         ("network", facts.network.into()),
+        ("sockets", facts.sockets.into()),
         ("tier", facts.tier.as_str().into()),
         ("landlock_abi", facts.landlock_abi.into()),
         ("gaps", gaps.into()),
@@ -96,6 +104,5 @@ fn granted(facts: Facts) -> Dict {
         ("ring_bytes", facts.ring_bytes.into()),
         ("columns", columns.into()),
         ("rows", rows.into()),
-        ("source", facts.source.into()),
     ])
 }

@@ -285,7 +285,8 @@ impl Session {
     }
 
     /// What the kernel accepted of the confinement: tier s, landlock_abi u, read as, write as, execute as,
-    /// devices as, network s, unix_sockets s, signals s, syscalls s, capabilities s, gaps as.
+    /// devices as, protect as (what beneath the writable paths can only be read), network s, unix_sockets s,
+    /// sockets as (of others), signals s, syscalls s, capabilities s, gaps as.
     #[zbus(property(emits_changed_signal = "const"))]
     fn confinement(&self) -> Dict {
         let state = self.state.borrow();

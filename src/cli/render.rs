@@ -7,13 +7,24 @@ use crate::client::Dict;
 
 /// One line a key: those of `order` first, the others by name; what is empty is left out.
 pub(super) fn fields(dict: &Dict, order: &[&str]) -> String {
+    fields_but(dict, order, &[])
+}
+
+/// The same, without these keys.
+pub(super) fn fields_but(dict: &Dict, order: &[&str], without: &[&str]) -> String {
     let known = order.iter().filter_map(|key| dict.get(key).map(|value| (*key, value)));
-    let others = dict.iter().filter(|(key, _)| !order.contains(key));
+    let is_other = |key: &str| !order.contains(&key) && !without.contains(&key);
+    let others = dict.iter().filter(|(key, _)| is_other(key));
     let mut lines = Vec::new();
     for (key, value) in known.chain(others) {
         field(&mut lines, 0, key, value);
     }
     aligned(&lines)
+}
+
+/// The value of a key in one line; empty where it is not there.
+pub(super) fn value(dict: &Dict, key: &str) -> String {
+    dict.get(key).map(|value| scalar(key, value)).unwrap_or_default()
 }
 
 /// How a session ended, in a few words: `exit 1`, `SIGKILL (oom-kill)`.

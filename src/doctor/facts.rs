@@ -103,6 +103,9 @@ pub struct Policy {
     pub masked: Vec<(String, String)>,
 }
 
+/// As a profile names the socket of gpg-agent(1).
+pub const GPG_AGENT: &str = "gpg-agent";
+
 /// A socket that a profile may grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Socket {

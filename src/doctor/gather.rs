@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     config::{LANDLOCK_ABI_VARIABLE, MAX_TIER_VARIABLE, Overrides, Settings},
-    doctor::facts::{Facts, GROUP_FILES, Groups, Policy, Socket, Sysctls},
+    doctor::facts::{Facts, GPG_AGENT, GROUP_FILES, Groups, Policy, Socket, Sysctls},
     host::{cgroup::Cgroup, probe, spawn},
     launch,
     policy::{
@@ -121,7 +121,7 @@ fn variables() -> Vec<(&'static str, String)> {
 fn sockets(surroundings: &Surroundings) -> Vec<Socket> {
     let named = [
         ("ssh-agent", sockets::ssh_agent(surroundings)),
-        ("gpg-agent", sockets::gpg_agent(surroundings)),
+        (GPG_AGENT, sockets::gpg_agent(surroundings)),
         ("wayland", sockets::wayland(surroundings)),
     ];
     named.into_iter().map(|(name, place)| Socket { name, place }).collect()

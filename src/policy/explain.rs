@@ -17,14 +17,16 @@ use crate::{
     launch::{
         confine,
         report::{Gap, Tier, all_gaps},
-        spec::{Access, Grant, Target},
+        spec::{Access, ConfinementSpec, Grant, Target},
     },
     policy::{
         catalogue::Catalogue,
         refusal::Refusal,
         request::Request,
         resolve::{self, Resolved},
+        settled::settled,
         surroundings::Surroundings,
+        tool::Tool,
     },
 };
 
@@ -40,6 +42,14 @@ pub enum Explanation {
 /// What would be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
+    /// The tool's line for a person.
+    pub title: String,
+    /// The file that declares the tool.
+    pub source: String,
+    /// Its profiles and those that they include, each with the file that declares it.
+    pub profiles: Vec<(String, String)>,
+    /// The file of the broker's settings; none where the defaults hold.
+    pub settings: Option<String>,
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The file that would be executed; none where none is found, and `execve` would fail.
@@ -58,8 +68,12 @@ pub struct Facts {
     pub execute: Vec<String>,
     /// Device nodes; `terminal` is the session's own.
     pub devices: Vec<String>,
-    /// `none`, `all` or `tcp:PORT,…`.
+    /// What beneath the writable paths can only be read; nothing in a tier that cannot see to that.
+    pub protect: Vec<String>,
+    /// `none`, `loopback`, `all` or `tcp:PORT,…`.
     pub network: String,
+    /// Where the tool finds sockets of others.
+    pub sockets: Vec<String>,
     /// Tier of confinement.
     pub tier: Tier,
     /// Landlock ABI, 0..=255.
@@ -81,8 +95,6 @@ pub struct Facts {
     pub ring_bytes: u64,
     /// Terminal size: columns, rows.
     pub size: (u16, u16),
-    /// The file that declares the tool.
-    pub source: String,
 }
 
 /// Says what a request would get: the same judgement as for opening, and nothing is opened.
@@ -95,23 +107,34 @@ pub fn explain(
     settings: &Settings,
     tmpdir: &Path,
 ) -> Explanation {
-    match resolve::resolve(catalogue, tool, request, surroundings, settings, tmpdir) {
+    let judged = resolve::find(catalogue, tool).and_then(|declared| {
+        let judged = resolve::resolve(catalogue, tool, request, surroundings, settings, tmpdir);
+        judged.map(|resolved| (declared, resolved))
+    });
+    match judged {
         Err(refusal) => Explanation::Refused(refusal),
-        Ok(resolved) => {
+        Ok((declared, resolved)) => {
             let landlock_abi = resolve::landlock_abi(surroundings, settings);
             let workspace = Some(resolved.workspace_fd.as_fd());
             let own = confine::gaps(&resolved.spec.confinement, landlock_abi, workspace);
             let gaps = all_gaps(&own, &surroundings.host_gaps);
-            let facts = Facts { landlock_abi, gaps, ..Facts::of(&resolved) };
+            let settings = settings.source.as_ref().map(|path| path.display().to_string());
+            let facts = Facts { landlock_abi, gaps, settings, ..Facts::of(declared, &resolved) };
             Explanation::Granted(Box::new(facts))
         }
     }
 }
 
 impl Facts {
-    fn of(resolved: &Resolved) -> Self {
-        let grants = resolved.spec.confinement.grants.as_slice();
+    fn of(declared: &Tool, resolved: &Resolved) -> Self {
+        let confinement = &resolved.spec.confinement;
+        let grants = confinement.grants.as_slice();
+        let sockets = confinement.sockets.iter();
         Self {
+            title: declared.declaration.title.clone(),
+            source: resolved.source.display().to_string(),
+            profiles: profiles(declared),
+            settings: None,
             argv: resolved
                 .spec
                 .argv
@@ -126,8 +149,10 @@ impl Facts {
             write: paths(grants, |access| access.write && !access.device),
             execute: paths(grants, |access| access.execute),
             devices: paths(grants, |access| access.device),
-            network: resolved.spec.confinement.network.to_string(),
-            tier: resolved.spec.confinement.tier,
+            protect: protected(resolved),
+            network: confinement.network.to_string(),
+            sockets: sockets.map(|socket| socket.at.display().to_string()).collect(),
+            tier: confinement.tier,
             landlock_abi: 0,
             gaps: Vec::new(),
             grace_ms: millis(resolved.grace),
@@ -137,9 +162,33 @@ impl Facts {
             tasks_max: resolved.tasks_max.unwrap_or(0),
             ring_bytes: resolved.ring_bytes as u64,
             size: (resolved.columns, resolved.rows),
-            source: resolved.source.display().to_string(),
         }
     }
+}
+
+fn profiles(tool: &Tool) -> Vec<(String, String)> {
+    let layers = tool.profile.layers();
+    layers.map(|layer| (layer.name.to_string(), layer.source.display().to_string())).collect()
+}
+
+/// What the launcher will protect: what is there, or can be made in a directory that is there.
+fn protected(resolved: &Resolved) -> Vec<String> {
+    let ConfinementSpec { tier, grants, root, .. } = &resolved.spec.confinement;
+    let is_written = |place: &Path| {
+        grants.iter().any(|grant| match &grant.target {
+            Target::Path(path) | Target::Descriptor(_, path) => grant.access.write && path == place,
+            Target::OwnTerminal => false,
+        })
+    };
+    let places = root.protect.iter().filter_map(|protected| {
+        let beneath = protected.beneath.as_deref().unwrap_or(&resolved.workspace);
+        let path = beneath.join(&protected.path);
+        let holder = path.parent()?;
+        // No symlink is followed on the way, nor one at its end.
+        let is_plain = settled(holder) == holder && holder.is_dir() && !path.is_symlink();
+        (is_written(beneath) && is_plain).then(|| path.display().to_string())
+    });
+    if *tier == Tier::Mounts { places.collect() } else { Vec::new() }
 }
 
 /// Looks a program up as execvp(3) does.
@@ -170,3 +219,6 @@ fn paths(grants: &[Grant], wanted: impl Fn(Access) -> bool) -> Vec<String> {
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

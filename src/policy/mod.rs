@@ -42,3 +42,5 @@ mod socket_place;
 
 #[cfg(test)]
 mod bed;
+#[cfg(test)]
+mod shipped;

@@ -173,7 +173,8 @@ pub fn tier(surroundings: &Surroundings, settings: &Settings) -> Result<Tier, Mi
     }
 }
 
-fn find<'c>(catalogue: &'c Catalogue, name: &str) -> Result<&'c Tool, Refusal> {
+/// The tool of a name, if it can be asked for.
+pub(super) fn find<'c>(catalogue: &'c Catalogue, name: &str) -> Result<&'c Tool, Refusal> {
     let unknown = || NoSuchTool::Unknown(name.chars().take(64).collect());
     let name = ToolName::new(name).map_err(|_| unknown())?;
     match catalogue.get(&name).ok_or_else(unknown)? {

@@ -20,6 +20,16 @@ cgroup2_root() {
     /proc/self/mountinfo
 }
 
+# Gives the cgroups in $1 the controllers. They are useful where they exist and where no process stands
+# in the way (cgroups(7), "no internal processes"), and not needed: hence one by one, and failures are
+# no news.
+delegate_controllers() {
+  local controller
+  for controller in memory pids cpu; do
+    echo "+$controller" 2>/dev/null >"$1/cgroup.subtree_control" || true
+  done
+}
+
 # Ends everything in a cgroup and removes it, depth first. Succeeds when nothing is left of it.
 remove_cgroup() {
   local tree=$1 directory attempt

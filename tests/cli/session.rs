@@ -194,7 +194,7 @@ fn tools_and_explain_say_what_is_there_and_what_is_not() {
     let last = "disabled: broken: broken.toml: line 3: unknown key \"x\"\n";
     assert!(ran.text().ends_with(last), "{}", ran.text());
     let ran = world.run(&["explain", "git-add", "-p"]);
-    assert_eq!(ran.text(), "argv        git add -p\nmemory_max  1 GiB\n");
+    assert_eq!(ran.text(), "runs\n  command     git add -p\n\nwithin\n  memory_max  1 GiB\n");
     world.fake.wait_for(|call| call.starts_with("Explain git-add argv=[-p] workspace="));
     assert_eq!(world.run(&["explain", "git-add", "--json"]).json()["memory_max"], json!(1 << 30));
 }

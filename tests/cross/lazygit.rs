@@ -45,7 +45,7 @@ async fn lazygit_draws_reacts_to_a_key_follows_a_resize_stages_a_file_and_quits(
     let client = broker.client().await;
     let (session, info) = client.open("lazygit", within(repository.path())).await.unwrap();
     let confinement = info.dict("confinement").unwrap();
-    assert_eq!(confinement.text("network"), Some("none"), "{confinement:?}");
+    assert_eq!(confinement.text("network"), Some("tcp:22,443"), "{confinement:?}");
     let mut screen = Screen::attach(&session).await;
     drawn(&mut screen).await;
     select_first_file(&mut screen).await;

@@ -37,6 +37,38 @@ fn every_gap_is_documented() {
     assert_eq!(documented, gaps);
 }
 
+/// The threat model names attempts, gaps and tests that there are.
+#[test]
+fn what_the_threat_model_names_exists() {
+    let model = text("docs/threat-model.md");
+    let promises = model.split("## What is promised").nth(1).unwrap();
+    let promises = promises.split("\n## ").next().unwrap();
+    let rows: Vec<Vec<&str>> = promises
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| attack"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    assert!(rows.len() >= 20, "{rows:?}");
+    let read = |file| fs::read_to_string(file).unwrap();
+    let suite: String = files("tests/hostile", ".rs").into_iter().map(read).collect();
+    let report = text("src/launch/report.rs");
+    let gaps = words_on_the_wire(report.split("impl Gap").nth(1).unwrap());
+    for row in &rows {
+        let [_, tiers @ .., attempts] = row.as_slice() else { panic!("{row:?}") };
+        assert_eq!(tiers.len(), 3, "{row:?}");
+        for tier in tiers {
+            assert!(*tier == "closed" || gaps.contains(tier.trim_matches('`')), "{tier}: {row:?}");
+        }
+        let named: Vec<&str> = attempts.split('"').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "nothing proves {row:?}");
+        for name in named {
+            assert!(suite.contains(&format!("\"{name}\"")), "no attempt is called {name}");
+        }
+    }
+    let tests = text("tests/bus/hardening.rs");
+    assert!(tests.contains("fn no_other_program_of_the_user_looks_into_the_broker"));
+}
+
 #[test]
 fn every_error_is_documented() {
     let source = text("src/bus/error.rs");

@@ -238,7 +238,8 @@ fn a_socket_is_closed_by_whatever_name_and_kind() {
     }
 }
 
-/// A grant for writing opens files, and not what listens in there, where the kernel can tell.
+/// A grant for writing opens files, and not what listens in there, where the kernel can tell; nor does
+/// the private directory that it happens to be mounted in.
 #[test]
 fn sockets_beneath_a_path_that_can_be_written_are_not_granted_with_it() {
     let place = Place::new();

@@ -4,7 +4,7 @@ use crate::{
     config::{LANDLOCK_ABI_VARIABLE, MAX_TIER_VARIABLE},
     doctor::{
         Check,
-        facts::{Facts, Policy},
+        facts::{Facts, GPG_AGENT, Policy, Socket},
     },
     launch::report::Tier,
 };
@@ -79,12 +79,21 @@ fn variable(name: &str, value: &str) -> Check {
 
 /// Sockets that could be granted in this tier.
 pub(super) fn sockets(facts: &Facts, tier: Option<&str>) -> Vec<Check> {
-    let grants = tier.is_some_and(|tier| tier != Tier::Seccomp.as_str());
-    let judge = |socket: &crate::doctor::facts::Socket| match &socket.place {
-        Err(why) => Check::missing(socket.name, why).costs("no tool can be granted it"),
-        Ok(path) if grants => Check::good(socket.name, path.display().to_string()),
-        Ok(path) => Check::lesser(socket.name, path.display().to_string())
+    facts.sockets.iter().map(|found| socket(found, tier)).collect()
+}
+
+fn socket(socket: &Socket, tier: Option<&str>) -> Check {
+    let Socket { name, place } = socket;
+    match place {
+        Err(why) => Check::missing(name, why).costs("no tool can be granted it"),
+        Ok(path) if grants(tier, name) => Check::good(name, path.display().to_string()),
+        Ok(path) => Check::lesser(name, path.display().to_string())
             .costs(format!("it cannot be granted in the tier {}", tier.unwrap_or("none"))),
-    };
-    facts.sockets.iter().map(judge).collect()
+    }
+}
+
+/// The restricted socket of gpg-agent has to be put at another's place, which only a root of one's own has.
+fn grants(tier: Option<&str>, name: &str) -> bool {
+    let is = |known: Tier| tier == Some(known.as_str());
+    is(Tier::Mounts) || (is(Tier::ResolveUnix) && name != GPG_AGENT)
 }

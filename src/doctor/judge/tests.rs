@@ -7,7 +7,7 @@ use crate::{
     config::Settings,
     doctor::{
         Verdict,
-        facts::{Broker, Groups, OnBus, Policy, Socket, Sysctls},
+        facts::{Broker, GPG_AGENT, Groups, OnBus, Policy, Socket, Sysctls},
     },
     host::systemd::look::UserManager,
     policy::{
@@ -255,6 +255,25 @@ fn faults_of_the_policy_are_told_one_by_one() {
     let refused = but(|facts| facts.policy = Err("ST2_TOOLS_MAX_TIER is \"x\"".into()));
     assert_eq!(refused.tier, None);
     assert_eq!(wrong(&refused), ["policy", "ssh-agent"]);
+}
+
+#[test]
+fn the_socket_of_gpg_needs_a_root_of_a_tool_s_own() {
+    let of = |tier: &str| {
+        let [version, backend, tier] =
+            [env!("CARGO_PKG_VERSION"), "systemd", tier].map(String::from);
+        but(|facts| {
+            facts.bus.as_mut().unwrap().broker = Broker::Running { version, backend, tier };
+            facts.sockets.push(Socket { name: GPG_AGENT, place: Ok("/run/gpg".into()) });
+        })
+    };
+    let verdicts = |tier: &str| {
+        let diagnosis = of(tier);
+        ["ssh-agent", GPG_AGENT].map(|name| check(&diagnosis, name).verdict)
+    };
+    assert_eq!(verdicts("mounts"), [Verdict::Good, Verdict::Good]);
+    assert_eq!(verdicts("resolve-unix"), [Verdict::Good, Verdict::Lesser]);
+    assert_eq!(verdicts("seccomp"), [Verdict::Lesser, Verdict::Lesser]);
 }
 
 #[test]

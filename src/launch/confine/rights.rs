@@ -34,8 +34,8 @@ pub(super) fn handled(abi: ABI) -> BitFlags<AccessFs> {
     AccessFs::from_all(abi)
 }
 
-/// The right to connect to sockets that others listen on, which comes with writing in the session's
-/// own directories only: beneath another, such as a cache, may be sockets of anybody. To those that are
+/// The right to connect to sockets that others listen on, which comes with writing in the workspace and
+/// in `TMPDIR` only: beneath another path, such as a cache, may be sockets of anybody. To those that are
 /// made inside the session it can connect anyway, wherever they are.
 const SOCKETS: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ResolveUnix});
 
@@ -45,20 +45,21 @@ pub(super) fn rights(
     grant: &Grant,
     abi: ABI,
 ) -> Result<BitFlags<AccessFs>, ConfineError> {
-    match grant.target {
-        Target::Descriptor(..) => own_rights(target, grant.access, abi),
-        Target::Path(_) | Target::OwnTerminal => of_kinds(target, kinds(grant.access), abi),
-    }
+    let sockets = match grant.target {
+        Target::Descriptor(..) if grant.access.write => SOCKETS,
+        Target::Descriptor(..) | Target::Path(_) | Target::OwnTerminal => BitFlags::EMPTY,
+    };
+    known(target, kinds(grant.access) | sockets, abi)
 }
 
-/// The rights of an access to what is the session's own.
+/// The rights to what the session has of its own. None of others' sockets comes with them: whatever is
+/// mounted beneath, Landlock takes for a part of it.
 pub(super) fn own_rights(
     target: impl AsFd,
     access: Access,
     abi: ABI,
 ) -> Result<BitFlags<AccessFs>, ConfineError> {
-    let sockets = if access.write { SOCKETS } else { BitFlags::EMPTY };
-    of_kinds(target, kinds(access) | sockets, abi)
+    known(target, kinds(access), abi)
 }
 
 fn kinds(access: Access) -> BitFlags<AccessFs> {
@@ -70,7 +71,7 @@ fn kinds(access: Access) -> BitFlags<AccessFs> {
 
 /// Those of some rights that this ABI knows, and of them on anything but a directory only those that a
 /// file can have (landlock(7) refuses a rule with others).
-fn of_kinds(
+fn known(
     target: impl AsFd,
     rights: BitFlags<AccessFs>,
     abi: ABI,
@@ -121,15 +122,16 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_others_come_with_the_sessions_own_directories_only() {
+    fn sockets_of_others_come_with_the_sessions_directories_only() {
         let directory = File::open("/").unwrap();
-        let of = |target| {
-            let grant = Grant { target, access: ALL, optional: false };
-            rights(&directory, &grant, ABI::V10).unwrap()
+        let of = |target, access| {
+            rights(&directory, &Grant { target, access, optional: false }, ABI::V10).unwrap()
         };
-        let own = of(Target::Descriptor(Slot::Workspace, "/".into()));
-        assert_eq!(own ^ of(Target::Path("/".into())), SOCKETS);
+        let workspace = || Target::Descriptor(Slot::Workspace, "/".into());
+        let without = of(Target::Path("/".into()), ALL);
+        assert_eq!(of(workspace(), ALL) ^ without, SOCKETS);
+        assert_eq!(own_rights(&directory, ALL, ABI::V10).unwrap(), without);
         let read = Access { read: true, ..Access::default() };
-        assert_eq!(own_rights(&directory, read, ABI::V10).unwrap(), READ);
+        assert_eq!(of(workspace(), read), READ);
     }
 }

@@ -1,7 +1,6 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
-    path::Path,
 };
 
 use proptest::prelude::*;
@@ -20,27 +19,6 @@ fn title(catalogue: &Catalogue, name: &str) -> String {
         Some(Entry::Ready(tool)) => tool.declaration.title.clone(),
         other => panic!("{name} is {other:?}"),
     }
-}
-
-fn shipped() -> SearchPath {
-    SearchPath::new(vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("policy")])
-}
-
-#[test]
-fn the_shipped_policy_is_whole() {
-    let catalogue = Catalogue::load(shipped());
-    assert_eq!(catalogue.faults().collect::<Vec<_>>(), Vec::<&FileError>::new());
-    let rows = catalogue.rows();
-    let named: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    assert_eq!(named, ["command", "git-add", "lazygit", "log-tail", "shell"]);
-    for row in &rows {
-        assert!(
-            row.error.is_empty() && row.io == ["pty"] && row.profile.starts_with("workspace: ")
-        );
-    }
-    assert_eq!((rows[0].command.len(), rows[0].arguments.as_str()), (0, "any"));
-    assert_eq!(rows[1].command, ["git", "add", "-p"]);
-    assert_eq!(rows[3].arguments, "[-n NUMBER] 1..=8 × path inside the workspace");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use crate::{
     launch::spec::Network,
     policy::{
         bed::{Bed, PROFILE, refusal, resolved, strings},
-        explain::Explanation,
         surroundings::Kernel,
     },
 };
@@ -324,68 +323,6 @@ fn a_tool_may_bring_its_workspace() {
     assert_eq!(bed.resolve("notes", &request).unwrap().workspace, bed.path("home/notes"));
     request.workspace = Some(bed.path("work"));
     assert_eq!(bed.resolve("notes", &request).unwrap().workspace, bed.path("work"));
-}
-
-#[test]
-fn an_explanation_is_what_opening_would_use() {
-    let bed = Bed::new();
-    let request = Request { cwd: Some("/nowhere".into()), ..bed.request() };
-    let Explanation::Refused(refusal) = bed.explain("true", &request) else { panic!("granted") };
-    assert_eq!(refusal, bed.resolve("true", &request).unwrap_err());
-
-    let Explanation::Granted(facts) = bed.explain("true", &bed.request()) else {
-        panic!("refused")
-    };
-    let resolved = bed.resolve("true", &bed.request()).unwrap();
-    assert_eq!(facts.argv, ["true"]);
-    assert!(facts.program.as_deref().unwrap().ends_with("/true"));
-    assert_eq!(facts.environment.len(), resolved.spec.environment.len());
-    assert_eq!(facts.workspace, bed.path("work").to_string_lossy());
-    assert!(facts.write.contains(&facts.workspace) && !facts.execute.contains(&facts.workspace));
-    assert!(facts.read.contains(&"/usr".to_owned()) && !facts.write.contains(&"/usr".to_owned()));
-    assert_eq!(facts.devices, ["terminal", "/dev/null"]);
-    assert_eq!(
-        (facts.network.as_str(), facts.landlock_abi, facts.tier),
-        ("none", 7, Tier::Seccomp)
-    );
-    assert_eq!((facts.grace_ms, facts.timeout_ms, facts.memory_max), (10_000, 0, 0));
-
-    let absent = Request { argv: strings(["x"]), ..bed.request() };
-    bed.tool("absent", "title = \"a\"\ncommand = [\"no-such-program\"]\narguments = \"any\"");
-    let Explanation::Granted(facts) = bed.explain("absent", &absent) else { panic!("refused") };
-    assert_eq!(facts.program, None);
-    assert!(!bed.path("tmp").exists(), "a dry run makes nothing");
-}
-
-#[test]
-fn the_shipped_tools_resolve() {
-    let mut bed = Bed::new();
-    bed.policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("policy");
-    bed.write("home/.gitconfig", "");
-    bed.write("home/.config/git/config", "");
-    bed.write("home/.config/git/credentials", "");
-    for (tool, given, expected) in [
-        ("shell", &[][..], "bash --noprofile --norc"),
-        ("command", &["make", "-j2"], "make -j2"),
-        ("git-add", &["a", "--", "-b"], "git add -p -- a -- -b"),
-        ("git-add", &["--", "-b"], "git add -p -- -b"),
-        ("log-tail", &["-n", "5", "a.log"], "tail -F -n 200 -n 5 -- a.log"),
-    ] {
-        let given = given.iter().map(OsString::from).collect();
-        let resolved = resolved(&bed, tool, |request| request.argv = given);
-        assert_eq!(resolved.spec.argv.join(OsStr::new(" ")), expected);
-    }
-    for (tool, given) in
-        [("shell", "-c"), ("git-add", "-i"), ("lazygit", "-p"), ("log-tail", "/etc/passwd")]
-    {
-        let words = refusal(&bed, tool, |request| request.argv = strings([given]));
-        assert!(words.starts_with("NotPermitted: argument"), "{tool}: {words}");
-    }
-    let lazygit = resolved(&bed, "lazygit", |_| {});
-    let grants = format!("{:?}", lazygit.spec.confinement.grants);
-    assert!(grants.contains("home/.gitconfig") && grants.contains("home/.config/git/config"));
-    assert!(!grants.contains("credentials") && !grants.contains("home/.config/git\""));
-    assert_eq!(lazygit.spec.confinement.network, Network::None);
 }
 
 /// The size depends on where the test runs: paths are in the environment.
