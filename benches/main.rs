@@ -4,6 +4,7 @@
 //! gives a [`Report`]. What they share is in [`rig`]. Nothing here passes or fails: a machine that others use decides
 //! about absolute times, so only ratios within one run mean something.
 
+mod confinement;
 mod open;
 mod rig;
 
@@ -37,6 +38,8 @@ struct Arguments {
 enum Benchmark {
     /// A tool opened, confined and scoped: until it runs, speaks, has ended.
     Open,
+    /// What confinement adds to an open, in each tier.
+    Confinement,
 }
 
 /// How much is measured.
@@ -70,6 +73,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for benchmark in benchmarks {
         let report: Report = match benchmark {
             Benchmark::Open => runtime.block_on(open::run(plan))?,
+            Benchmark::Confinement => runtime.block_on(confinement::run(plan))?,
         };
         println!("\n{report}");
         reports.push(report.to_json());

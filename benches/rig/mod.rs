@@ -2,6 +2,7 @@
 
 pub mod broker;
 pub mod cost;
+pub mod launch;
 pub mod machine;
 pub mod peer;
 pub mod placement;

@@ -57,6 +57,14 @@ impl Cast {
         Ok(Self { processes, all: sched_getaffinity(Pid::this())? })
     }
 
+    /// This process alone, and what it starts.
+    ///
+    /// # Errors
+    /// As sched_getaffinity(2).
+    pub fn alone() -> anyhow::Result<Self> {
+        Ok(Self { processes: vec![process::id()], all: sched_getaffinity(Pid::this())? })
+    }
+
     /// Places every thread of them.
     ///
     /// # Errors

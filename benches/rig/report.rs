@@ -23,7 +23,7 @@ pub struct Subject {
     pub condition: &'static str,
 }
 
-/// How one subject compares with another: the quotient of their medians.
+/// How one subject compares with another, by their medians.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison {
     /// What of them.
@@ -32,8 +32,19 @@ pub struct Comparison {
     pub of: &'static str,
     /// Relative to whose.
     pub to: &'static str,
+    /// By what.
+    pub measure: Measure,
     /// What it is to be at most.
     pub at_most: f64,
+}
+
+/// What is made of two medians.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// The quotient.
+    Ratio,
+    /// The difference: what the one costs more, in the metric's unit.
+    Difference,
 }
 
 /// Everything that one benchmark found.
@@ -69,12 +80,13 @@ impl Report {
     /// Everything, as JSON.
     pub fn to_json(&self) -> Value {
         let series = self.series.iter().map(Series::to_json).collect::<Vec<_>>();
-        let ratios = self.ratios().map(|(condition, comparison, ratio)| {
-            let Comparison { metric, of, to, at_most } = comparison;
+        let found = self.compared().map(|(condition, comparison, found)| {
+            let Comparison { metric, of, to, measure, at_most } = comparison;
             json!({ "condition": condition, "metric": metric.name, "of": of, "to": to,
-                "ratio": ratio, "at_most": at_most })
+                measure.as_str(): found, "at_most": at_most })
         });
-        json!({ "title": self.title, "series": series, "ratios": ratios.collect::<Vec<_>>() })
+        let found = found.collect::<Vec<_>>();
+        json!({ "title": self.title, "series": series, "comparisons": found })
     }
 
     fn find(&self, subject: Subject, metric: Metric) -> Option<&Series> {
@@ -90,7 +102,7 @@ impl Report {
     }
 
     /// Every comparison under every condition that both were measured under.
-    fn ratios(&self) -> impl Iterator<Item = (&'static str, &Comparison, f64)> {
+    fn compared(&self) -> impl Iterator<Item = (&'static str, &Comparison, f64)> {
         let conditions = first_of_each(self.subjects().iter().map(|subject| subject.condition));
         conditions.into_iter().flat_map(move |condition| {
             self.comparisons.iter().filter_map(move |comparison| {
@@ -98,8 +110,12 @@ impl Report {
                     let series = self.find(Subject { name, condition }, comparison.metric)?;
                     Some(series.percentile(50))
                 };
-                let ratio = median(comparison.of)? / median(comparison.to)?;
-                Some((condition, comparison, ratio))
+                let (of, to) = (median(comparison.of)?, median(comparison.to)?);
+                let found = match comparison.measure {
+                    Measure::Ratio => of / to,
+                    Measure::Difference => of - to,
+                };
+                Some((condition, comparison, found))
             })
         })
     }
@@ -121,6 +137,15 @@ impl Report {
             column.set_cell_alignment(CellAlignment::Right);
         }
         table
+    }
+}
+
+impl Measure {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ratio => "ratio",
+            Self::Difference => "difference",
+        }
     }
 }
 
@@ -149,13 +174,15 @@ impl fmt::Display for Series {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: p50 / p99\n\n{}\n", self.title, self.table())?;
-        for (condition, comparison, ratio) in self.ratios() {
-            let Comparison { metric, of, to, at_most } = comparison;
-            writeln!(
-                f,
-                "{}, {condition}: {of} is {ratio:.2} × {to} (to be ≤ {at_most})",
-                metric.name
-            )?;
+        for (condition, comparison, found) in self.compared() {
+            let Comparison { metric: Metric { name, unit }, of, to, measure, at_most } = comparison;
+            let is = match measure {
+                Measure::Ratio => format!("{found:.2} × {to} (to be ≤ {at_most})"),
+                Measure::Difference => {
+                    format!("{to} and {found:.2} {unit} more (to be ≤ {at_most} {unit})")
+                }
+            };
+            writeln!(f, "{name}, {condition}: {of} is {is}")?;
         }
         Ok(())
     }

@@ -99,8 +99,8 @@ pub struct Policy {
     pub tools: usize,
     /// Files that are not in force, and why.
     pub faults: Vec<String>,
-    /// Tools that are masked, and the symlink by which.
-    pub masked: Vec<(String, String)>,
+    /// Symlinks by which tools and profiles are masked.
+    pub masked: Vec<String>,
 }
 
 /// As a profile names the socket of gpg-agent(1).

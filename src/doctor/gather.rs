@@ -9,16 +9,17 @@ use crate::{
     config::{LANDLOCK_ABI_VARIABLE, MAX_TIER_VARIABLE, Overrides, Settings},
     doctor::facts::{Facts, GPG_AGENT, GROUP_FILES, Groups, Policy, Socket, Sysctls},
     host::{cgroup::Cgroup, probe, spawn},
-    launch,
+    launch::{self, report::Tier},
     policy::{
         catalogue::{Catalogue, Entry},
         search_path::{POLICY_PATH_VARIABLE, SearchPath},
+        socket,
+        sockets::{self, SocketError},
         surroundings::{Kernel, Surroundings, SurroundingsError},
     },
 };
 
 mod bus;
-mod sockets;
 
 /// Where the kernel lists the security modules in force (securityfs).
 const MODULES: &str = "/sys/kernel/security/lsm";
@@ -38,7 +39,12 @@ pub async fn gather() -> Result<Facts, SurroundingsError> {
         seccomp: launch::has_seccomp(),
         mounts: launcher.is_ok() && no_mounts.is_none(),
     })?;
+    let Surroundings { environment, config_home, .. } = &surroundings;
+    let search = SearchPath::find(environment, surroundings.executable(), config_home)
+        .map_err(|error| error.to_string());
     Ok(Facts {
+        sockets: sockets(&surroundings, search.as_ref().ok()),
+        policy: search.and_then(|search| policy(search, &surroundings)),
         release: release(),
         modules: modules(Path::new(MODULES)),
         launcher,
@@ -46,9 +52,7 @@ pub async fn gather() -> Result<Facts, SurroundingsError> {
         sysctls: sysctls(),
         groups: groups().map_err(|error| error.to_string()),
         bus: bus::look().await,
-        policy: policy(&surroundings),
         variables: variables(),
-        sockets: sockets(&surroundings),
         surroundings,
     })
 }
@@ -90,24 +94,17 @@ fn groups() -> std::io::Result<Groups> {
     Ok(Groups { own: own.path().to_owned(), lacks: shows.map(lacks) })
 }
 
-fn policy(surroundings: &Surroundings) -> Result<Policy, String> {
-    let Surroundings { environment, config_home, .. } = surroundings;
-    let search = SearchPath::find(environment, surroundings.executable(), config_home)
-        .map_err(|error| error.to_string())?;
-    let overrides = Overrides::from_environment(environment).map_err(|error| error.to_string())?;
+fn policy(search: SearchPath, surroundings: &Surroundings) -> Result<Policy, String> {
+    let overrides = Overrides::from_environment(&surroundings.environment);
+    let overrides = overrides.map_err(|error| error.to_string())?;
     let settings = Settings::load(&search, overrides);
     let there = search.directories().iter().filter(|directory| directory.is_dir());
     let directories = there.cloned().collect();
     let catalogue = Catalogue::load(search);
     let faults = catalogue.faults().map(ToString::to_string).collect();
-    let (mut tools, mut masked) = (0, Vec::new());
-    for (name, entry) in catalogue.entries() {
-        match entry {
-            Entry::Ready(_) => tools += 1,
-            Entry::Masked(by) => masked.push((name.to_string(), by.display().to_string())),
-            Entry::Broken(_) => {}
-        }
-    }
+    let ready = catalogue.entries().filter(|(_, entry)| matches!(entry, Entry::Ready(_)));
+    let tools = ready.count();
+    let masked = catalogue.masked().iter().map(|link| link.display().to_string()).collect();
     Ok(Policy { settings, directories, tools, faults, masked })
 }
 
@@ -118,13 +115,23 @@ fn variables() -> Vec<(&'static str, String)> {
     set.map(|(name, value)| (name, value.to_string_lossy().into_owned())).collect()
 }
 
-fn sockets(surroundings: &Surroundings) -> Vec<Socket> {
+/// Looked for as a session of the best tier would have them: which tier grants which is judged later.
+fn sockets(surroundings: &Surroundings, search: Option<&SearchPath>) -> Vec<Socket> {
+    let none = SearchPath::new(Vec::new());
+    let search = search.unwrap_or(&none);
     let named = [
-        ("ssh-agent", sockets::ssh_agent(surroundings)),
-        (GPG_AGENT, sockets::gpg_agent(surroundings)),
-        ("wayland", sockets::wayland(surroundings)),
+        ("ssh-agent", socket::Socket::SshAgent),
+        (GPG_AGENT, socket::Socket::GpgAgent),
+        ("wayland", socket::Socket::Wayland),
     ];
-    named.into_iter().map(|(name, place)| Socket { name, place }).collect()
+    let place = |socket: &socket::Socket| {
+        sockets::look(socket, Tier::Mounts, surroundings, search).map_err(|error| match error {
+            SocketError::Unset { rule, .. } => rule.to_owned(),
+            SocketError::Missing { path, cause, .. } => format!("{}: {cause}", path.display()),
+            other => other.to_string(),
+        })
+    };
+    named.into_iter().map(|(name, socket)| Socket { name, place: place(&socket) }).collect()
 }
 
 #[cfg(test)]

@@ -100,6 +100,14 @@ impl Catalogue {
         self.tools.iter()
     }
 
+    /// Every symlink by which a tool or a profile is masked.
+    #[must_use]
+    pub fn masked(&self) -> Vec<PathBuf> {
+        let files = |kind| scan(&self.search, kind, &mut Vec::new()).into_iter();
+        let files = [TOOLS, PROFILES].into_iter().flat_map(files).map(|(_, file)| file);
+        files.filter(|file| is_masked(file)).collect()
+    }
+
     /// Where it was read from.
     #[must_use]
     pub fn search_path(&self) -> &SearchPath {

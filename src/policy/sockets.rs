@@ -17,6 +17,7 @@ use crate::{
         cause::Cause,
         grants::SessionValues,
         off_limits::OffLimits,
+        search_path::SearchPath,
         socket::{DeclaredSocket, Socket},
         socket_place::{Followed, follow, never},
         surroundings::Surroundings,
@@ -139,6 +140,23 @@ impl Sockets {
             self.grants.push(grant);
         }
     }
+}
+
+/// Where a socket is that a tool could be granted in this tier, were it declared.
+///
+/// # Errors
+/// [`SocketError`] where there is none, or nobody gets it.
+pub fn look(
+    socket: &Socket,
+    tier: Tier,
+    surroundings: &Surroundings,
+    search: &SearchPath,
+) -> Result<PathBuf, SocketError> {
+    // What has a name of its own lies in no directory of a session.
+    let values = &SessionValues::new(surroundings, Path::new("/"), Path::new("/"));
+    let off_limits = &OffLimits::of(surroundings, search, &[]);
+    let ground = Ground { tier, surroundings, values, off_limits };
+    ground.grant(socket, &mut OwnRoot::default()).map(|grant| grant.path)
 }
 
 impl SocketError {

@@ -117,6 +117,24 @@ fn the_doctor_tells_each_file_that_is_not_in_force() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let fault = check(&ran.json(), "policy-file")["found"].as_str().unwrap().to_owned();
     assert!(fault.contains("tools.d/odd.toml:1:9"), "{fault}");
-    let masked = check(&ran.json(), "masked-tool")["found"].as_str().unwrap().to_owned();
-    assert!(masked.starts_with("lazygit, by "), "{masked}");
+    let masked = check(&ran.json(), "masked")["found"].as_str().unwrap().to_owned();
+    assert!(masked.ends_with("tools.d/lazygit.toml"), "{masked}");
+}
+
+#[test]
+fn the_doctor_says_which_sockets_could_be_granted_in_which_tier() {
+    let (place, agent) = (Place::new(), tempfile::tempdir().unwrap());
+    let socket = agent.path().join("agent");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    for (tier, verdict) in [("mounts", "good"), ("seccomp", "lesser")] {
+        let mut command = place.command(&["doctor", "--json"]);
+        command.env("SSH_AUTH_SOCK", &socket).env("ST2_TOOLS_MAX_TIER", tier);
+        let document = run(command).json();
+        let found = check(&document, "ssh-agent");
+        assert_eq!(
+            (found["verdict"].as_str(), found["found"].as_str()),
+            (Some(verdict), socket.to_str())
+        );
+        assert_eq!(check(&document, "wayland")["verdict"], "missing");
+    }
 }

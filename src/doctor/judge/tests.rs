@@ -242,14 +242,14 @@ fn faults_of_the_policy_are_told_one_by_one() {
         let policy = facts.policy.as_mut().unwrap();
         policy.settings.fault = Some(fault);
         policy.faults = vec!["/a.toml: not UTF-8".into(), "/b.toml: not UTF-8".into()];
-        policy.masked = vec![("lazygit".into(), "/home/u/lazygit.toml".into())];
+        policy.masked = vec!["/home/u/tools.d/lazygit.toml".into()];
     });
     assert_eq!(wrong(&diagnosis), ["settings", "policy-file", "policy-file", "ssh-agent"]);
     assert_eq!(
         diagnosis.summary,
         "no tool can be opened here: /etc/st2-tools/broker.toml: not UTF-8"
     );
-    assert_eq!(check(&diagnosis, "masked-tool").found, "lazygit, by /home/u/lazygit.toml");
+    assert_eq!(check(&diagnosis, "masked").found, "/home/u/tools.d/lazygit.toml");
     let none = but(|facts| facts.policy.as_mut().unwrap().tools = 0);
     assert_eq!(none.summary, "no tool can be opened here: the policy declares no tool");
     let refused = but(|facts| facts.policy = Err("ST2_TOOLS_MAX_TIER is \"x\"".into()));
