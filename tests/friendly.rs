@@ -6,7 +6,9 @@
 mod support;
 
 mod friendly {
+    mod driven;
     mod programs;
+    mod toolchain;
 
     mod suite;
 }

@@ -9,9 +9,9 @@ mod hostile {
     mod attempt;
     mod attempts;
     mod control;
+    mod from;
     mod judge;
     mod leftovers;
-    mod listeners;
     mod scene;
     mod sessions;
     mod shared;

@@ -1,43 +1,11 @@
-//! git, and a repository to use it in.
+//! git.
 
-use std::{fs, path::Path, process::Command};
-
-use tempfile::TempDir;
-
-use crate::support::{Broker, outcome, screen::Screen, within, workspace};
-
-/// Runs git outside of any session.
-pub fn git(place: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git").current_dir(place).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "git {arguments:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// A repository with one commit.
-pub struct Repository(TempDir);
-
-impl Repository {
-    /// Makes one, and commits these files.
-    pub fn new(files: &[(&str, &str)]) -> Self {
-        let repository = Self(workspace());
-        git(repository.path(), &["init", "--quiet"]);
-        for (name, text) in files {
-            repository.write(name, text);
-        }
-        git(repository.path(), &["add", "--all"]);
-        git(repository.path(), &["commit", "--quiet", "--message=first"]);
-        repository
-    }
-
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    pub fn write(&self, name: &str, text: &str) {
-        fs::write(self.path().join(name), text).unwrap();
-    }
-}
+use crate::support::{
+    Broker, outcome,
+    repository::{Repository, git},
+    screen::Screen,
+    within,
+};
 
 /// A text of numbered lines, some of them changed.
 fn lines(changed: &[usize]) -> String {

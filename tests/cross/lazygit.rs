@@ -4,10 +4,15 @@ use std::path::Path;
 
 use st2_tools::client::Dict;
 
-use super::git::{Repository, git};
 use crate::support::{
-    Broker, client::Killable, lives, manager, outcome, owner_state, screen::Screen, soon,
-    tools::install_from_path, until, within,
+    Broker,
+    client::Killable,
+    lives, manager, outcome, owner_state,
+    repository::{Repository, git},
+    screen::Screen,
+    soon,
+    tools::install_from_path,
+    until, within,
 };
 
 fn repository() -> Repository {

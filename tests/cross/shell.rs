@@ -9,14 +9,8 @@ async fn ask(screen: &mut Screen<'_>, command: &str) -> String {
     static MARKS: AtomicU32 = AtomicU32::new(0);
     let mark = format!("={}=", MARKS.fetch_add(1, Ordering::Relaxed));
     screen.press(&format!("clear; {command}; echo {mark}\r")).await;
-    let text = line(screen, &mark).await;
+    let text = screen.line(&mark).await;
     text.split(&mark).next().unwrap().to_owned()
-}
-
-/// Waits until a line is this one.
-async fn line(screen: &mut Screen<'_>, wanted: &str) -> String {
-    let is_there = |screen: &vt100::Screen| screen.contents().lines().any(|line| line == wanted);
-    screen.until(&format!("line {wanted:?}"), is_there).await
 }
 
 /// Waits until the shell asks for the next command, after a word.
@@ -50,7 +44,7 @@ async fn a_session_is_a_real_terminal() {
 
     // A job is stopped by ^Z, is listed, comes back and ends by ^C.
     screen.press("clear; echo begin; cat\r").await;
-    line(&mut screen, "begin").await;
+    screen.line("begin").await;
     screen.press("typed\r").await;
     counts(&mut screen, "typed", 2).await;
     screen.press("\x1a").await;
@@ -58,7 +52,7 @@ async fn a_session_is_a_real_terminal() {
     let text = ask(&mut screen, "jobs").await;
     assert!(text.contains("[1]+  Stopped") && text.contains("cat"), "{text}");
     screen.press("clear; fg\r").await;
-    line(&mut screen, "cat").await;
+    screen.line("cat").await;
     screen.press("again\r").await;
     counts(&mut screen, "again", 2).await;
     screen.press("\x03").await;

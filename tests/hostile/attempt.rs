@@ -1,6 +1,6 @@
 //! One way out.
 
-use super::scene::Scene;
+use super::{from::From, scene::Scene};
 
 type Words = Box<dyn Fn(&Scene) -> Vec<String>>;
 type Trace = Box<dyn Fn(&Scene) -> bool>;
@@ -19,27 +19,16 @@ pub struct Attempt {
     pub gaps: &'static [&'static str],
     /// The error with which even an unconfined program may be refused.
     pub excuse: Option<i32>,
-}
-
-/// The session in which an attempt is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
-    /// In a repository of git.
-    Repository,
-    /// In another one, which is replaced.
-    Replaced,
-    /// In a workspace that is none.
-    Plain,
-    /// In a session of its own, after all others: it ends them.
-    Last,
+    /// Another error that is as good as a refusal.
+    pub refusal: Option<i32>,
 }
 
 impl Attempt {
     /// Tries these words.
     pub fn new(name: &'static str, words: impl Fn(&Scene) -> Vec<String> + 'static) -> Self {
         let words = Box::new(words);
-        let (trace, excuse) = (None, None);
-        Self { name, from: From::Repository, words, trace, gaps: &[], excuse }
+        let (trace, excuse, refusal) = (None, None, None);
+        Self { name, from: From::Repository, words, trace, gaps: &[], excuse, refusal }
     }
 
     /// Has real programs try.
@@ -62,6 +51,12 @@ impl Attempt {
     /// May be refused to everybody: by a kernel without it, or by a broker that closes itself.
     pub fn excuse(mut self, errno: i32) -> Self {
         self.excuse = Some(errno);
+        self
+    }
+
+    /// Leads a tool to a place of its own, where nobody listens.
+    pub fn alone(mut self) -> Self {
+        self.refusal = Some(libc::ECONNREFUSED);
         self
     }
 

@@ -1,13 +1,16 @@
 //! All ways out that are tried, by what they go for.
 
 mod files;
+mod granted;
 mod kernel;
 mod metadata;
 mod network;
 mod persistence;
 mod processes;
+mod profiles;
 mod shared;
 mod sockets;
+mod worktrees;
 
 use super::attempt::Attempt;
 
@@ -22,6 +25,9 @@ pub fn all() -> Vec<Attempt> {
         shared::attempts(),
         processes::attempts(),
         kernel::attempts(),
+        granted::attempts(),
+        worktrees::attempts(),
+        profiles::attempts(),
     ]
     .into_iter()
     .flatten()

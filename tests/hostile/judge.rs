@@ -22,11 +22,16 @@ pub enum Field {
     Excused(String),
     /// It is refused to a tool.
     Refused(String),
+    /// There is no session to try it in: the tier cannot give what its tool asks for.
+    NotOpened(String),
     /// It is open to a tool, and the session says so.
     Declared(String),
     /// What must not be; the reason.
     Wrong(String),
 }
+
+/// How the word of an attempt begins that was not made; the rest is the error.
+pub const NOT_OPENED: &str = "not opened: ";
 
 /// What a tool is refused with. Anything else would say that the attempt itself is at fault.
 const REFUSALS: [i32; 9] = [
@@ -53,13 +58,23 @@ impl Verdict {
         Self { said: (said, String::new()), effect: Some(happened), gaps }
     }
 
+    /// Of an attempt for which there is no session.
+    pub fn not_opened(error: &str) -> Self {
+        Self {
+            said: (format!("{NOT_OPENED}{error}"), String::new()),
+            effect: None,
+            gaps: Vec::new(),
+        }
+    }
+
     fn errno(&self) -> Option<i32> {
         self.said.0.strip_prefix("errno ").map(|number| number.parse().unwrap())
     }
 
     /// The errno's name; of programs, the end of what they complained of.
     fn word(&self) -> String {
-        let complaint = self.said.1.trim().rsplit(": ").next().filter(|word| !word.is_empty());
+        let last = self.said.1.trim().lines().last().unwrap_or_default();
+        let complaint = last.rsplit(": ").next().filter(|word| !word.is_empty());
         match self.errno() {
             Some(number) => format!("{:?}", nix::errno::Errno::from_raw(number)),
             None if self.said.0 == "ok" => "without effect".to_owned(),
@@ -71,7 +86,13 @@ impl Verdict {
     pub fn judge(&self, attempt: &Attempt, side: &Side) -> Field {
         match side {
             Side::Unconfined => self.unconfined(attempt),
-            Side::Tier(_) => self.confined(attempt),
+            Side::Tier(tier) => match self.said.0.strip_prefix(NOT_OPENED) {
+                Some(error) if attempt.from.refused_in(tier) == Some(error) => {
+                    Field::NotOpened(error.to_owned())
+                }
+                Some(error) => Field::Wrong(format!("no session: {error} {}", self.said.1)),
+                None => self.confined(attempt),
+            },
         }
     }
 
@@ -94,15 +115,15 @@ impl Verdict {
             (true, Some(gap)) => Field::Declared((*gap).to_owned()),
             (true, None) => Field::Wrong(format!("ESCAPES: {} {:?}", self.word(), self.effect)),
             (false, Some(gap)) => Field::Wrong(format!("{}, though {gap} is stated", self.word())),
-            (false, None) if self.is_refusal() => Field::Refused(self.word()),
+            (false, None) if self.is_refusal(attempt) => Field::Refused(self.word()),
             (false, None) => Field::Wrong(format!("fails of itself: {}", self.word())),
         }
     }
 
-    fn is_refusal(&self) -> bool {
+    fn is_refusal(&self, attempt: &Attempt) -> bool {
         let complaint = || COMPLAINTS.iter().any(|complaint| self.said.1.contains(complaint));
         match (self.errno(), self.said.0.as_str()) {
-            (Some(number), _) => REFUSALS.contains(&number),
+            (Some(number), _) => REFUSALS.contains(&number) || attempt.refusal == Some(number),
             (None, "script failed") => complaint(),
             (None, word) => word != "timeout",
         }

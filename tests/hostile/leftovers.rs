@@ -6,36 +6,42 @@ use st2_tools::client::Dict;
 use super::{
     attempt::Attempt,
     control::Control,
+    from::From,
     judge::Verdict,
     scene::{LEAK, text},
     side::{Side, Stage},
 };
 use crate::support::{
+    error_of,
     manager::{group, is_empty},
-    output_until, soon, until, within,
+    output_until, short, soon, until,
 };
 
-/// A name for the table, and what the probe calls it.
-const KINDS: [(&str, &str); 5] = [
-    ("outlive the session: a session of its own", "own-session"),
-    ("outlive the session: an orphan", "orphan"),
-    ("outlive the session: deaf to signals", "deaf"),
-    ("outlive the session: stopped", "stopped"),
-    ("outlive the session: forking without end", "comet"),
+/// A name for the table, what the probe calls it, and the session that leaves it.
+const KINDS: [(&str, &str, From); 6] = [
+    ("outlive the session: a session of its own", "own-session", From::Plain),
+    ("outlive the session: an orphan", "orphan", From::Plain),
+    ("outlive the session: deaf to signals", "deaf", From::Plain),
+    ("outlive the session: stopped", "stopped", From::Plain),
+    ("outlive the session: forking without end", "comet", From::Plain),
+    ("outlive the session: connected to a granted socket", "connected", From::Keys),
 ];
 
 /// Rows for the table. The attempts themselves are made by [`try_all`].
 pub fn attempts() -> Vec<Attempt> {
-    KINDS.into_iter().map(|(name, kind)| Attempt::new(name, |_| vec![kind.to_owned()])).collect()
+    let row = |(name, kind, from): (_, &'static str, _)| {
+        Attempt::new(name, move |_| vec![kind.to_owned()]).from(from)
+    };
+    KINDS.into_iter().map(row).collect()
 }
 
 /// Makes them all, in their order.
 pub async fn try_all(stage: &Stage) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    for (_, kind) in KINDS {
+    for (_, kind, from) in KINDS {
         verdicts.push(match stage.side {
             Side::Unconfined => unconfined(stage, kind).await,
-            Side::Tier(_) => confined(stage, kind).await,
+            Side::Tier(_) => confined(stage, kind, from).await,
         });
     }
     verdicts
@@ -44,7 +50,8 @@ pub async fn try_all(stage: &Stage) -> Vec<Verdict> {
 async fn unconfined(stage: &Stage, kind: &str) -> Verdict {
     let scene = &stage.scene;
     let (place, leak) = (scene.plain().to_owned(), scene.out(LEAK));
-    let argv = [text(&scene.probe), "leave".to_owned(), kind.to_owned()];
+    let socket = format!("SSH_AUTH_SOCK={}", scene.agent.socket().display());
+    let argv = ["env".to_owned(), socket, text(&scene.probe), "leave".to_owned(), kind.to_owned()];
     let outlives = move || {
         let argv = argv.each_ref().map(String::as_str);
         let mut control = Control::start(&place, leak.as_ref(), &argv);
@@ -59,10 +66,15 @@ async fn unconfined(stage: &Stage, kind: &str) -> Verdict {
     Verdict::seen(tokio::task::spawn_blocking(outlives).await.unwrap(), Vec::new())
 }
 
-async fn confined(stage: &Stage, kind: &str) -> Verdict {
+async fn confined(stage: &Stage, kind: &str, from: From) -> Verdict {
     let argv = [text(&stage.scene.probe), "leave".to_owned(), kind.to_owned()].to_vec();
-    let options = within(stage.scene.plain()).with("argv", argv);
-    let (session, _) = stage.client.open("command", options).await.unwrap();
+    let options = from.options(&stage.scene, argv);
+    let (session, _) = match stage.client.open(from.tool(), options).await {
+        Ok(opened) => opened,
+        Err(refused) => {
+            return Verdict::not_opened(short(&error_of(Err::<(), _>(refused)).0));
+        }
+    };
     let group = group(&session.unit().await.unwrap());
     until("both", || output_has_two(&group)).await;
     output_until(&session, "pid ").await;

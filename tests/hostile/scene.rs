@@ -4,11 +4,11 @@
 use std::{
     cell::{Ref, RefCell},
     collections::BTreeMap,
-    env, fs,
+    fs,
     io::{IoSlice, Write},
     os::{fd::AsRawFd, unix::net::UnixListener},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::atomic::{AtomicU32, Ordering},
     thread,
 };
@@ -23,12 +23,20 @@ use nix::{
 use tempfile::TempDir;
 
 use super::{
-    listeners::Listener,
+    from::From,
     sessions::OtherSession,
     shared::Shared,
-    victims::{TREASURE, Victim, wait_for},
+    victims::{TREASURE, Victim},
 };
-use crate::support::{Broker, Client, bus::Bus, manager::systemctl, tools};
+use crate::support::{
+    Broker, Client,
+    bus::Bus,
+    keys::{SshAgent, variable},
+    listeners::Listener,
+    manager::systemctl,
+    repository::Linked,
+    tools, wait_for,
+};
 
 /// A file that the broker of a scene was started with as an open descriptor.
 pub const LEAK: &str = "leaked-by-the-broker";
@@ -45,14 +53,18 @@ pub struct Scene {
     pub shared: Shared,
     /// The probe, where tools may execute it.
     pub probe: PathBuf,
+    /// The user's ssh-agent.
+    pub agent: SshAgent,
+    /// A repository whose first worktree is a workspace.
+    pub linked: Linked,
     name: String,
     outside: TempDir,
     repository: TempDir,
     replaced: TempDir,
     plain: TempDir,
+    places: [TempDir; 6],
     listeners: RefCell<BTreeMap<String, Listener>>,
     victims: RefCell<BTreeMap<String, Victim>>,
-    servants: RefCell<Vec<Child>>,
     buses: RefCell<Vec<Bus>>,
     terminals: RefCell<Vec<OpenptyResult>>,
     planted: RefCell<Vec<PathBuf>>,
@@ -60,7 +72,7 @@ pub struct Scene {
 
 impl Scene {
     /// Sets one up around a broker.
-    pub async fn new(broker: &Broker, client: &Client, outside: TempDir) -> Self {
+    pub async fn new(broker: &Broker, client: &Client, outside: TempDir, agent: SshAgent) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("hostile-{}-{number}", std::process::id());
@@ -70,6 +82,9 @@ impl Scene {
         }
         let tmpdirs = sessions["attacked"].tmpdir.parent().unwrap().to_owned();
         fs::write(outside.path().join("seen"), TREASURE).unwrap();
+        let linked = Linked::new();
+        fs::write(linked.other().join("secret"), TREASURE).unwrap();
+        fs::create_dir_all(linked.common().join("modules/any")).unwrap();
         Self {
             broker: broker.pid().as_raw(),
             tmpdirs,
@@ -81,9 +96,11 @@ impl Scene {
             repository: new_repository(),
             replaced: new_repository(),
             plain: in_home("plain"),
+            places: std::array::from_fn(|_| in_home("place")),
+            agent,
+            linked,
             listeners: RefCell::default(),
             victims: RefCell::default(),
-            servants: RefCell::default(),
             buses: RefCell::default(),
             terminals: RefCell::default(),
             planted: RefCell::default(),
@@ -108,6 +125,22 @@ impl Scene {
     /// The workspace that is none.
     pub fn plain(&self) -> &Path {
         self.plain.path()
+    }
+
+    /// The workspace of a session.
+    pub fn place(&self, from: From) -> PathBuf {
+        match from {
+            From::Repository | From::Last => self.repository().to_owned(),
+            From::Replaced => self.replaced().to_owned(),
+            From::Plain => self.plain().to_owned(),
+            From::Worktree => self.linked.path(),
+            From::Keys => self.places[0].path().to_owned(),
+            From::Loopback => self.places[1].path().to_owned(),
+            From::Builder => self.places[2].path().to_owned(),
+            From::Coder => self.places[3].path().to_owned(),
+            From::Reader => self.places[4].path().to_owned(),
+            From::Terminals => self.places[5].path().to_owned(),
+        }
     }
 
     /// A path in the repository.
@@ -193,13 +226,6 @@ impl Scene {
         Ref::map(self.victims.borrow(), |victims| &victims[name])
     }
 
-    /// Starts a program that serves until the scene ends, and waits for its socket.
-    pub fn serve(&self, command: &mut Command, socket: &Path) {
-        let servant = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        self.servants.borrow_mut().push(servant);
-        wait_for("a socket", || socket.exists());
-    }
-
     /// Passes the descriptor of a file to whoever connects.
     pub fn pass(&self, socket: &str, file: &str) {
         let listener = UnixListener::bind(socket).unwrap();
@@ -251,10 +277,6 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        for servant in self.servants.get_mut() {
-            let _ = servant.kill();
-            let _ = servant.wait();
-        }
         for path in self.planted.get_mut() {
             let _ = fs::remove_file(path);
         }
@@ -272,11 +294,6 @@ fn new_repository() -> TempDir {
     assert!(git.unwrap().success());
     fs::create_dir_all(repository.path().join(".git/hooks")).unwrap();
     repository
-}
-
-/// A path in the environment of the bed.
-pub fn variable(name: &str) -> PathBuf {
-    PathBuf::from(env::var_os(name).unwrap_or_else(|| panic!("the test runs in the bed: {name}")))
 }
 
 /// A path as text.

@@ -14,7 +14,7 @@ const AT_LEAST: usize = 50;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_out_works_unconfined_and_is_closed_or_stated_in_every_tier() {
     let probed = attempts::all();
-    let others = leftovers::attempts().into_iter().chain([swap::attempt()]);
+    let others = leftovers::attempts().into_iter().chain(swap::attempts());
     let rows: Vec<_> = probed.into_iter().chain(others).collect();
     let mut table = Table::new(&rows);
     let tiers = tiers().await;
@@ -22,7 +22,7 @@ async fn every_way_out_works_unconfined_and_is_closed_or_stated_in_every_tier() 
     for side in sides {
         let stage = Stage::new(side.clone()).await;
         let mut verdicts = leftovers::try_all(&stage).await;
-        verdicts.push(swap::try_it(&stage).await);
+        verdicts.extend(swap::try_all(&stage).await);
         let probed = rows.len() - verdicts.len();
         // What ends the broker comes last.
         verdicts.splice(0..0, stage.try_all(&rows[..probed]).await);

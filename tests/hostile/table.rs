@@ -51,12 +51,12 @@ impl Table {
     }
 
     fn to_text(&self) -> String {
-        let mut text = format!("\n{:<52}", "attempt");
+        let mut text = format!("\n{:<66}", "attempt");
         for (side, _) in &self.columns {
             let _ = write!(text, " {side:<28}");
         }
         for (number, row) in self.rows.iter().enumerate() {
-            let _ = write!(text, "\n{row:<52}");
+            let _ = write!(text, "\n{row:<66}");
             for (_, fields) in &self.columns {
                 let _ = write!(text, " {:<28}", fields[number].to_string());
             }
@@ -70,10 +70,11 @@ impl Table {
             let count = |wanted: fn(&Field) -> bool| fields.iter().filter(|f| wanted(f)).count();
             let _ = write!(
                 text,
-                "\n{side}: {} work, {} excused, {} refused, {} open and stated, {} wrong",
+                "\n{side}: {} work, {} excused, {} refused, {} without a session, {} open and stated, {} wrong",
                 count(|field| *field == Field::Works),
                 count(|field| matches!(field, Field::Excused(_))),
                 count(|field| matches!(field, Field::Refused(_))),
+                count(|field| matches!(field, Field::NotOpened(_))),
                 count(|field| matches!(field, Field::Declared(_))),
                 count(|field| matches!(field, Field::Wrong(_))),
             );
@@ -88,6 +89,7 @@ impl std::fmt::Display for Field {
             Self::Works => f.write_str("works"),
             Self::Excused(why) => write!(f, "not here ({why})"),
             Self::Refused(why) => write!(f, "refused ({why})"),
+            Self::NotOpened(error) => write!(f, "no session ({error})"),
             Self::Declared(gap) => write!(f, "open ({gap})"),
             Self::Wrong(why) => write!(f, "WRONG: {why}"),
         }

@@ -6,7 +6,6 @@ use std::{
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
-    time::Instant,
 };
 
 use nix::{
@@ -14,7 +13,7 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::support::{PATIENCE, lives, program};
+use crate::support::{lives, program, wait_for};
 
 /// What is worth stealing.
 pub const TREASURE: &str = "treasure";
@@ -118,13 +117,4 @@ impl Drop for Victim {
 fn number(output: &mut BufReader<ChildStdout>, beginning: &str) -> usize {
     let line = output.lines().map(Result::unwrap).find(|line| line.starts_with(beginning));
     line.expect("it says so").trim_start_matches(beginning).parse().unwrap()
-}
-
-/// Waits until a condition holds that no event tells of.
-pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
 }

@@ -46,6 +46,7 @@ pub fn leave_and_hold(kind: &str) -> ! {
         "deaf" => deaf,
         "stopped" => stopped,
         "comet" => comet,
+        "connected" => connected,
         _ => panic!("unknown kind {kind}"),
     };
     leave(|| what());
@@ -63,6 +64,14 @@ fn orphan() -> ! {
         ForkResult::Child => hold(),
         ForkResult::Parent { .. } => std::process::exit(0),
     }
+}
+
+/// Keeps a connection to the socket that the environment names, granted as it was.
+fn connected() -> ! {
+    setsid().expect("setsid");
+    let socket = std::env::var_os("SSH_AUTH_SOCK").expect("a socket");
+    let _connection = std::os::unix::net::UnixStream::connect(socket).expect("a connection");
+    hold()
 }
 
 fn deaf() -> ! {

@@ -7,8 +7,12 @@
 
 pub mod bus;
 pub mod client;
+pub mod keys;
+pub mod listeners;
 pub mod looks;
 pub mod manager;
+pub mod ran;
+pub mod repository;
 pub mod running;
 pub mod screen;
 pub mod tools;
@@ -17,7 +21,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::StreamExt;
@@ -27,7 +31,7 @@ use nix::{
 };
 use st2_tools::client::{Dict, session::SessionProxy};
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::{sync::OnceCell, time::timeout};
 use zbus::{DBusError, fdo::DBusProxy};
 
 use self::running::{Installed, Running, environment_line};
@@ -299,6 +303,15 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     .await;
 }
 
+/// The same for a thread of its own.
+pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Waits until a session's owner is in a state.
 pub async fn owner_state(session: &SessionProxy<'_>, state: &str) {
     soon(state, async { while session.owner_state().await.unwrap() != state {} }).await;
@@ -312,11 +325,20 @@ pub fn lives(pid: i32) -> bool {
 
 /// The tiers of this machine, the best first.
 pub async fn tiers() -> Vec<String> {
-    const ALL: [&str; 3] = ["resolve-unix", "mounts", "seccomp"];
+    static TIERS: OnceCell<Vec<String>> = OnceCell::const_new();
+    TIERS.get_or_init(ask_for_tiers).await.clone()
+}
+
+async fn ask_for_tiers() -> Vec<String> {
+    const ALL: [&str; 3] = ["mounts", "resolve-unix", "seccomp"];
+    /// The first Landlock ABI that has the right of this name.
+    const RESOLVE_UNIX: u32 = 9;
     let broker = Broker::unit().await;
-    let best = broker.client().await.manager.tier().await.unwrap();
+    let manager = broker.client().await.manager;
+    let (best, abi) = (manager.tier().await.unwrap(), manager.landlock_abi().await.unwrap());
     let known = ALL.iter().position(|tier| *tier == best);
     let known =
         known.unwrap_or_else(|| panic!("the best tier is {best}, which is none of {ALL:?}"));
-    ALL[known..].iter().map(|tier| (*tier).to_owned()).collect()
+    let is_here = |tier: &&&str| **tier != "resolve-unix" || abi >= RESOLVE_UNIX;
+    ALL[known..].iter().filter(is_here).map(|tier| (*tier).to_owned()).collect()
 }

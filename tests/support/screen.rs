@@ -53,6 +53,13 @@ impl<'a> Screen<'a> {
             .await
     }
 
+    /// Waits until a line of the screen is this one; gives all of its text.
+    pub async fn line(&mut self, wanted: &str) -> String {
+        let is_there =
+            |screen: &vt100::Screen| screen.contents().lines().any(|line| line == wanted);
+        self.until(&format!("line {wanted:?}"), is_there).await
+    }
+
     /// Waits until the screen does not show a text.
     pub async fn hides(&mut self, text: &str) -> String {
         self.until(&format!("screen without {text:?}"), |screen| !screen.contents().contains(text))

@@ -29,11 +29,18 @@ pub fn install_from_path(name: &str) -> PathBuf {
 
 /// A policy directory with these tools, each a name and the text of its file.
 pub fn policy_with(tools: &[(&str, &str)]) -> TempDir {
+    policy_of(tools, &[])
+}
+
+/// The same, with profiles.
+pub fn policy_of(tools: &[(&str, &str)], profiles: &[(&str, &str)]) -> TempDir {
     let policy = tempfile::tempdir().unwrap();
-    let directory = policy.path().join("tools.d");
-    fs::create_dir(&directory).unwrap();
-    for (name, text) in tools {
-        fs::write(directory.join(format!("{name}.toml")), text).unwrap();
+    for (directory, files) in [("tools.d", tools), ("profiles.d", profiles)] {
+        let directory = policy.path().join(directory);
+        fs::create_dir(&directory).unwrap();
+        for (name, text) in files {
+            fs::write(directory.join(format!("{name}.toml")), text).unwrap();
+        }
     }
     policy
 }

@@ -159,7 +159,7 @@ fn read() -> Vec<Attempt> {
         }),
         Attempt::new("list ~/.ssh", |s| {
             s.plant_treasure("~/.ssh", "listed_*");
-            let home = crate::hostile::scene::variable("HOME");
+            let home = crate::support::keys::variable("HOME");
             words!["list", home.join(".ssh").display()]
         }),
         Attempt::new("read a stored password", |s| {

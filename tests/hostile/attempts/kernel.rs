@@ -40,6 +40,9 @@ fn terminals() -> Vec<Attempt> {
     vec![
         Attempt::new("type into its own terminal", |_| words!["tiocsti"]),
         Attempt::new("type, with bits above the request", |_| words!["tiocsti-wide"]),
+        Attempt::new("change its terminal's line discipline (TIOCSETD)", |_| {
+            words!["set-line-discipline"]
+        }),
         Attempt::new("type into a terminal that is nobody's", |s| {
             words!["type-elsewhere", terminal(s)]
         }),
@@ -51,7 +54,7 @@ fn terminals() -> Vec<Attempt> {
 }
 
 /// A terminal of the test's own; gives its path.
-fn terminal(scene: &Scene) -> String {
+pub fn terminal(scene: &Scene) -> String {
     let pty = nix::pty::openpty(None, None).unwrap();
     let path = nix::unistd::ttyname(&pty.slave).unwrap();
     scene.keep_terminal(pty);

@@ -42,7 +42,11 @@ pub fn attempts() -> Vec<Attempt> {
         }),
         Attempt::new("watch what happens to a file", |s| words!["watch", s.file("watched")]),
     ];
-    all.into_iter().map(|attempt| attempt.gap(&[GAP])).collect()
+    let mut all: Vec<_> = all.into_iter().map(|attempt| attempt.gap(&[GAP])).collect();
+    all.push(Attempt::new("watch what happens in a directory (fanotify)", |s| {
+        words!["watch-all", s.directory("watched-directory")]
+    }));
+    all
 }
 
 fn probe(scene: &Scene, word: &str, name: &str) -> bool {

@@ -1,9 +1,11 @@
 //! Other machines, and this one by its network.
 
-use crate::hostile::{
-    attempt::{Attempt, words},
-    listeners::Listener,
-    scene::Scene,
+use crate::{
+    hostile::{
+        attempt::{Attempt, words},
+        scene::Scene,
+    },
+    support::listeners::Listener,
 };
 
 pub fn attempts() -> Vec<Attempt> {
@@ -28,7 +30,7 @@ pub fn attempts() -> Vec<Attempt> {
         })
         .trace(|s| s.heard("mptcp")),
         Attempt::new("UDP to a listener", |s| {
-            let (listener, address) = Listener::udp();
+            let (listener, address) = Listener::udp("127.0.0.1:0");
             s.listen("udp", listener);
             words!["send-udp", address]
         })

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use crate::hostile::attempt::{Attempt, From, words};
+use crate::hostile::{
+    attempt::{Attempt, words},
+    from::From,
+};
 
 pub fn attempts() -> Vec<Attempt> {
     let mut attempts = vec![

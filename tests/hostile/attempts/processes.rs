@@ -1,10 +1,11 @@
 //! Other processes: ended, traced, read, changed by their number.
 
-use std::{fs, path::Path};
+use std::{cell::RefCell, fs, path::Path, rc::Rc};
 
 use crate::{
     hostile::{
-        attempt::{Attempt, From, words},
+        attempt::{Attempt, words},
+        from::From,
         scene::Scene,
         victims::{TREASURE, Victim},
     },
@@ -98,14 +99,16 @@ fn traced() -> Vec<Attempt> {
     ]
 }
 
-/// Changes something of a process that a file of its in /proc shows.
-fn by_number(
-    name: &'static str,
-    word: &'static str,
-    trace: impl Fn(&Victim) -> bool + 'static,
-) -> Attempt {
-    Attempt::new(name, move |s| words![word, sleeper(s, word)])
-        .trace(move |s| trace(&s.known_victim(word)))
+/// Changes something of a process, which `look` shows: it is not as it was.
+fn by_number(name: &'static str, word: &'static str, look: fn(&Victim) -> String) -> Attempt {
+    let before = Rc::new(RefCell::new(String::new()));
+    let noted = Rc::clone(&before);
+    let words = move |s: &Scene| {
+        let victim = s.victim(word, Victim::sleeper);
+        *noted.borrow_mut() = look(&victim);
+        words![word, victim.pid()]
+    };
+    Attempt::new(name, words).trace(move |s| look(&s.known_victim(word)) != *before.borrow())
 }
 
 /// Field `number` of proc_pid_stat(5).
@@ -118,16 +121,15 @@ fn stat(victim: &Victim, number: usize) -> String {
 fn changed() -> Vec<Attempt> {
     vec![
         by_number("pin to a processor (sched_setaffinity)", "pin", |victim| {
-            victim.shows("status", "Cpus_allowed_list:").ends_with("\t0")
+            victim.shows("status", "Cpus_allowed_list:")
         }),
-        by_number("lower its priority (setpriority)", "lower-priority", |victim| {
-            stat(victim, 19) == "19"
-        }),
-        by_number("limit it (prlimit)", "limit", |victim| {
-            victim.shows("limits", "Max processes").contains(" 7 ")
-        }),
+        by_number("lower its priority (setpriority)", "lower-priority", |victim| stat(victim, 19)),
+        by_number("limit it (prlimit)", "limit", |victim| victim.shows("limits", "Max processes")),
         by_number("schedule it as a batch (sched_setscheduler)", "schedule", |victim| {
-            stat(victim, 41) == "3"
+            stat(victim, 41)
+        }),
+        by_number("schedule it as a batch (sched_setattr)", "schedule-by-attributes", |victim| {
+            stat(victim, 41)
         }),
         Attempt::new("make its input and output idle (ioprio_set)", |s| {
             words!["make-idle", sleeper(s, "idle")]
@@ -136,6 +138,10 @@ fn changed() -> Vec<Attempt> {
             words!["put", format!("/proc/{}/oom_score_adj", sleeper(s, "oom")), "1000"]
         })
         .trace(|s| s.known_victim("oom").shows("oom_score_adj", "") == "1000"),
+        Attempt::new("choose what it dumps when it dies", |s| {
+            words!["put", format!("/proc/{}/coredump_filter", sleeper(s, "dump")), "0x7f"]
+        })
+        .trace(|s| s.known_victim("dump").shows("coredump_filter", "").ends_with("7f")),
         Attempt::new("enter its user namespace", |s| {
             words!["enter-namespace", s.victim("namespaced", Victim::namespaced).pid()]
         }),

@@ -1,14 +1,13 @@
 //! The user's services, by their sockets.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use crate::{
     hostile::{
         attempt::{Attempt, words},
-        listeners::Listener,
-        scene::{Scene, text, variable},
+        scene::{Scene, text},
     },
-    support::bus::Bus,
+    support::{bus::Bus, keys::variable, listeners::Listener},
 };
 
 pub fn attempts() -> Vec<Attempt> {
@@ -29,16 +28,21 @@ fn run_by_manager(scene: &Scene, mark: &str) -> String {
     format!("systemd-run --user --quiet --wait touch {}", scene.out(mark))
 }
 
+/// Leaves a mark by the path of the user bus.
+pub fn by_path(name: &'static str, mark: &'static str) -> Attempt {
+    let script = move |s: &Scene| {
+        environment() + " unset DBUS_SESSION_BUS_ADDRESS; " + &run_by_manager(s, mark)
+    };
+    Attempt::shell(name, script).trace(move |s| s.is_there(mark))
+}
+
 fn buses() -> Vec<Attempt> {
     vec![
         Attempt::shell("user bus by its address: systemd-run", |s| {
             environment() + &run_by_manager(s, "by-address")
         })
         .trace(|s| s.is_there("by-address")),
-        Attempt::shell("user bus by its path: systemd-run", |s| {
-            environment() + " unset DBUS_SESSION_BUS_ADDRESS; " + &run_by_manager(s, "by-path")
-        })
-        .trace(|s| s.is_there("by-path")),
+        by_path("user bus by its path: systemd-run", "by-path"),
         Attempt::shell("user bus by another program's connection", |s| {
             let bridge = "unixexec:path=systemd-stdio-bridge,argv1=--bus-path=unix:path";
             let address = format!("DBUS_SESSION_BUS_ADDRESS={bridge}=$XDG_RUNTIME_DIR/bus");
@@ -75,11 +79,10 @@ fn buses() -> Vec<Attempt> {
 
 fn agents() -> Vec<Attempt> {
     vec![
-        Attempt::shell("ssh-agent: sign with the user's key", |s| {
-            let socket = ssh_agent(s);
+        Attempt::shell("ssh-agent, granted to another session: sign with the user's key", |s| {
             let key = s.inside("key.pub");
-            fs::copy(s.out("key.pub"), &key).unwrap();
-            format!("SSH_AUTH_SOCK={socket} ssh-add -T {key}")
+            fs::copy(s.agent.key().with_extension("pub"), &key).unwrap();
+            format!("SSH_AUTH_SOCK={} ssh-add -T {key}", s.agent.socket().display())
         }),
         service("gpg-agent", "$XDG_RUNTIME_DIR/gnupg", "S.gpg-agent.*"),
         service("docker", "$XDG_RUNTIME_DIR", "docker-*.sock"),
@@ -108,18 +111,6 @@ fn service(name: &'static str, directory: &'static str, socket: &'static str) ->
         words!["send-stream", path]
     })
     .trace(move |s| s.heard(name))
-}
-
-/// A real agent with a key; gives its socket.
-fn ssh_agent(scene: &Scene) -> String {
-    let (socket, key) = (scene.out("agent"), scene.out("key"));
-    scene.serve(Command::new("ssh-agent").args(["-D", "-a", &socket]), Path::new(&socket));
-    let made =
-        Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
-    assert!(made.unwrap().success());
-    let added = Command::new("ssh-add").args(["-q", &key]).env("SSH_AUTH_SOCK", &socket).status();
-    assert!(added.unwrap().success());
-    socket
 }
 
 /// What a filter of some kinds of socket, or of some ways to make one, would miss.

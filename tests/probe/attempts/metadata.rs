@@ -42,6 +42,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Option<io::Result<()>> {
         "change-mode-by-descriptor" => change_mode_by_descriptor(path),
         "see" => fs::symlink_metadata(path).map(drop),
         "watch" => watch(&file),
+        "watch-all" => watch_all(&file),
         _ => return None,
     })
 }
@@ -71,6 +72,18 @@ fn change_mode_by_descriptor(path: &str) -> io::Result<()> {
     // SAFETY: the empty name ends with NUL.
     let changed = unsafe { libc::syscall(SYS_FCHMODAT2, file, empty, 0o4777, libc::AT_EMPTY_PATH) };
     check(changed.try_into().unwrap_or(-1))
+}
+
+/// Likewise, by fanotify(7), which needs no privilege where it tells of files by number.
+fn watch_all(path: &CString) -> io::Result<()> {
+    let flags = libc::FAN_CLASS_NOTIF | libc::FAN_REPORT_FID;
+    // SAFETY: flags only.
+    let queue = descriptor(unsafe { libc::fanotify_init(flags, 0) }.into())?;
+    let (queue, events) = (queue.as_raw_fd(), libc::FAN_OPEN | libc::FAN_CLOSE);
+    // SAFETY: the path ends with NUL.
+    check(unsafe {
+        libc::fanotify_mark(queue, libc::FAN_MARK_ADD, events, libc::AT_FDCWD, path.as_ptr())
+    })
 }
 
 /// Asks to be told of what happens to a file (inotify(7)).

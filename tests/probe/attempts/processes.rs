@@ -34,10 +34,11 @@ pub fn run(name: &str, arguments: &[&str]) -> Option<io::Result<()>> {
         ("read-memory", [address]) => read_memory(target(), number(address)),
         ("write-memory-file", [address]) => write_memory_file(first, number(address)),
         ("pin", []) => pin(target()),
-        ("lower-priority", []) => call(libc::SYS_setpriority, &[0, long(), 19]),
+        ("lower-priority", []) => lower_priority(long()),
         ("make-idle", []) => call(libc::SYS_ioprio_set, &[1, long(), IOPRIO_IDLE]),
         ("limit", []) => limit(target()),
         ("schedule", []) => schedule(target()),
+        ("schedule-by-attributes", []) => schedule_by_attributes(long()),
         ("compare", []) => call(libc::SYS_kcmp, &[getpid().as_raw().into(), long(), 1]),
         ("join", []) => join(first),
         _ => return None,
@@ -137,6 +138,43 @@ fn limit(target: pid_t) -> io::Result<()> {
     check(unsafe {
         libc::prlimit(target, libc::RLIMIT_NPROC, &raw const limit, std::ptr::null_mut())
     })
+}
+
+/// The nice value of a process.
+fn niceness(target: c_long) -> io::Result<c_long> {
+    // SAFETY: numbers only. What it returns is 20 less the value (getpriority(2)).
+    match unsafe { libc::syscall(libc::SYS_getpriority, 0, target) } {
+        -1 => Err(Error::last_os_error()),
+        answer => Ok(20 - answer),
+    }
+}
+
+/// By one, from wherever it is.
+fn lower_priority(target: c_long) -> io::Result<()> {
+    call(libc::SYS_setpriority, &[0, target, niceness(target)? + 1])
+}
+
+/// `struct sched_attr` of sched_setattr(2), its first version.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    rest: [u64; 3],
+}
+
+/// Leaves its nice value as it is.
+fn schedule_by_attributes(target: c_long) -> io::Result<()> {
+    let size = size_of::<Attributes>().try_into().expect("a small number");
+    let policy = libc::SCHED_BATCH.cast_unsigned();
+    let nice = niceness(target)?.try_into().expect("a small number");
+    let attributes = Attributes { size, policy, nice, ..Attributes::default() };
+    // SAFETY: as many bytes are read as are said.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setattr, target, &raw const attributes, 0) };
+    check(c_int::try_from(set).unwrap_or(-1))
 }
 
 fn schedule(target: pid_t) -> io::Result<()> {

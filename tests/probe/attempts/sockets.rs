@@ -36,9 +36,11 @@ pub fn run(name: &str, arguments: &[&str]) -> Option<io::Result<()>> {
         ("send-tcp", [address]) => TcpStream::connect(address).and_then(say),
         ("send-udp", [address]) => send_udp(address),
         ("send-mptcp", [port]) => send_mptcp(port.parse().expect("a port")),
-        ("talk-over-loopback", []) => talk_over_loopback(),
+        ("talk-over-loopback", []) => meet_tcp().and_then(|()| meet_udp()),
         ("listen-udp", []) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map(drop),
         ("listen-everywhere", []) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map(drop),
+        ("meet-tcp", []) => meet_tcp(),
+        ("meet-udp", []) => meet_udp(),
         ("routes", []) => ask_kernel(libc::NETLINK_ROUTE, libc::RTM_GETLINK, 16),
         ("sockets-of-all", []) => ask_kernel(libc::NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, 56),
         ("device-events", []) => device_events(),
@@ -72,20 +74,27 @@ fn send_by_ring(path: &str) -> io::Result<()> {
 }
 
 fn send_udp(address: &str) -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    socket.send_to(WORD, address).map(drop)
+    let here = if address.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    UdpSocket::bind(here)?.send_to(WORD, address).map(drop)
 }
 
-/// Listens on the loopback interface, and is heard there: TCP, and UDP.
-fn talk_over_loopback() -> io::Result<()> {
-    let here = (Ipv4Addr::LOCALHOST, 0);
-    let listener = TcpListener::bind(here)?;
+/// Listens, and speaks to itself.
+fn meet_tcp() -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     TcpStream::connect(listener.local_addr()?).and_then(say)?;
-    let mut heard = [0; WORD.len()];
-    listener.accept()?.0.read_exact(&mut heard)?;
-    let socket = UdpSocket::bind(here)?;
-    send_udp(&socket.local_addr()?.to_string())?;
-    socket.recv(&mut heard).map(drop)
+    heard(|piece| listener.accept()?.0.read(piece))
+}
+
+fn meet_udp() -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.send_to(WORD, socket.local_addr()?)?;
+    heard(|piece| socket.recv(piece))
+}
+
+fn heard(receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
+    let mut piece = [0; WORD.len()];
+    let count = receive(&mut piece)?;
+    if &piece[..count] == WORD { Ok(()) } else { Err(Error::from_raw_os_error(libc::EIO)) }
 }
 
 /// A protocol over which TCP connections are made that are none to many a hook.

@@ -18,7 +18,7 @@ use nix::sys::socket::{
     send, socket,
 };
 
-use super::victims::wait_for;
+use super::wait_for;
 
 /// What the probe sends.
 const ATTEMPT: &[u8] = b"attempt";
@@ -95,13 +95,13 @@ impl Listener {
         (Self::new(accept, knock), address.to_string())
     }
 
-    /// For UDP; gives the address.
-    pub fn udp() -> (Self, String) {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    /// For UDP on an address; gives the address.
+    pub fn udp(address: &str) -> (Self, String) {
+        let socket = UdpSocket::bind(address).unwrap();
         let address = socket.local_addr().unwrap();
         let receive = move || received(|piece| socket.recv(piece).unwrap());
         let knock = move || {
-            UdpSocket::bind("127.0.0.1:0").unwrap().send_to(KNOCK, address).unwrap();
+            UdpSocket::bind((address.ip(), 0)).unwrap().send_to(KNOCK, address).unwrap();
         };
         (Self::new(receive, knock), address.to_string())
     }
