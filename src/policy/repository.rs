@@ -26,6 +26,7 @@ use crate::{
 
 mod directory;
 mod protect;
+mod worktrees;
 
 pub use directory::LINK_MAX;
 
@@ -38,6 +39,8 @@ pub(super) struct Linked {
     pub(super) common: PathBuf,
     /// What in it, and in the workspace, the tool can only read.
     pub(super) protect: Vec<Protected>,
+    /// Paths that must have a name for the tool, whatever it is, or git forgets worktrees.
+    pub(super) names: Vec<PathBuf>,
 }
 
 /// Why the common directory is not granted.
@@ -150,8 +153,8 @@ pub(super) fn linked(
     if let Some(why) = off_limits.workspace(common.path()) {
         return Err(RepositoryError::OffLimits { path: common.path().to_owned(), why });
     }
-    let protect = protect::of(&common);
-    Ok(Some(Linked { common: common.path().to_owned(), protect }))
+    let (protect, names) = (protect::of(&common), worktrees::names(&common, user));
+    Ok(Some(Linked { common: common.path().to_owned(), protect, names }))
 }
 
 /// What the `.git` of a workspace names; none where it is no file, but a directory or nothing.

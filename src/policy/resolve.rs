@@ -36,6 +36,9 @@ use crate::{
 /// before them.
 const OOM_SCORE_ADJ: i16 = 500;
 
+/// Where a name leads that is only to be there.
+const NOTHING: &str = "/dev/null";
+
 /// Landlock's ABI from which signals and abstract sockets are scoped.
 const ABI_SCOPED: u32 = 6;
 
@@ -260,9 +263,15 @@ impl Place {
             false => None,
         };
         let granted = grants::resolve(tool, settings, values, off_limits, linked.as_ref())?;
-        let mut protect = tool.profile.protect();
-        protect.extend(linked.into_iter().flat_map(|linked| linked.protect));
-        let mut root = OwnRoot { home: Some(granted.home), links: granted.links, protect };
+        let mut root = OwnRoot {
+            home: Some(granted.home),
+            links: granted.links,
+            protect: tool.profile.protect(),
+        };
+        if let Some(linked) = linked {
+            root.protect.extend(linked.protect);
+            root.links.extend(linked.names.into_iter().map(|name| (name, NOTHING.into())));
+        }
         let ground = sockets::Ground { tier, surroundings, values, off_limits };
         let sockets = Sockets::of(tool, &ground, &mut root)?;
         let admits_mounts = settings.overrides.max_tier.admits(Tier::Mounts);

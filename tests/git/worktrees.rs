@@ -77,8 +77,7 @@ async fn another_worktree_s_files_are_out_of_reach() {
         let (other, main) = (linked.other(), linked.repository.join("file.txt"));
         let scripts = [
             format!("cat {}/secret", other.display()),
-            format!("ls {}", other.display()),
-            format!("echo x >{}/planted", other.display()),
+            format!("ls {} | grep .", other.display()),
             format!("cat {}", main.display()),
         ];
         for script in scripts {
@@ -86,7 +85,29 @@ async fn another_worktree_s_files_are_out_of_reach() {
             assert_ne!(ran.code, Some(0), "{tier}: {script}: {ran:?}");
             assert!(!ran.said.contains("of the other one"), "{tier}: {script}");
         }
+        // Where its name is in the tool's own /tmp, something may be there; it is not this worktree.
+        let script = format!("echo x >{}/planted", other.display());
+        run(&client, "script", &linked.path(), &[&script]).await;
         assert!(!other.join("planted").exists(), "{tier}");
+    }
+}
+
+#[tokio::test]
+async fn no_worktree_is_forgotten_whose_files_are_out_of_reach() {
+    let agent = SshAgent::start();
+    for tier in tiers().await {
+        let (broker, _policy) = broker(&tier, &agent, &[]).await;
+        let client = broker.client().await;
+        let linked = Linked::new();
+        let script = "git worktree prune --expire=now --verbose; git gc --quiet --prune=now";
+        run(&client, "script", &linked.path(), &[script]).await.worked();
+        for tree in [&linked.path(), &linked.other()] {
+            git(tree, &["status"]);
+        }
+        // What is gone is forgotten all the same, by whoever sees that.
+        fs::remove_dir_all(linked.other()).unwrap();
+        git(linked.repository.path(), &["worktree", "prune", "--expire=now"]);
+        assert!(!linked.common().join("worktrees/other").exists(), "{tier}");
     }
 }
 

@@ -1,18 +1,12 @@
 //! What in a repository decides which programs git runs, in each of its worktrees.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
-use super::directory::Directory;
+use super::{directory::Directory, worktrees::worktrees};
 use crate::launch::spec::Protected;
 
 /// Longest configuration that is looked into, bytes.
 const CONFIG_MAX: u64 = 64 * 1024;
-
-/// Most worktrees whose links are protected, the first by name.
-const WORKTREES_MAX: usize = 64;
 
 /// What the tool can only read of what a worktree shares, and the link of the workspace itself.
 ///
@@ -51,18 +45,4 @@ fn has_worktree_config(common: &Directory) -> bool {
         }
         _ => true,
     }
-}
-
-/// `worktrees/NAME` of each worktree that has a `commondir`.
-fn worktrees(common: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(common.join("worktrees")) else { return Vec::new() };
-    let names = entries.flatten().map(|entry| Path::new("worktrees").join(entry.file_name()));
-    let is_linked = |path: &PathBuf| {
-        let link = fs::symlink_metadata(common.join(path).join("commondir"));
-        link.is_ok_and(|link| link.is_file())
-    };
-    let mut worktrees: Vec<PathBuf> = names.filter(is_linked).collect();
-    worktrees.sort_unstable();
-    worktrees.truncate(WORKTREES_MAX);
-    worktrees
 }

@@ -75,6 +75,24 @@ fn a_real_worktree_gets_its_common_directory() {
 }
 
 #[test]
+fn every_worktree_that_is_there_keeps_its_name() {
+    let bed = bed();
+    let admin = bed.path("main/.git/worktrees");
+    let names = |bed: &Bed| {
+        let names = link(bed, "tree").unwrap().unwrap().names;
+        names.iter().map(|name| bed.words(&name.display().to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&bed), ["BED/other/.git", "BED/tree/.git"]);
+    fs::write(admin.join("other/gitdir"), "../../../../other/.git\n").unwrap();
+    assert_eq!(names(&bed), ["BED/other/.git", "BED/tree/.git"]);
+    let ssh = bed.path("home/.ssh");
+    for bad in [ssh.display().to_string(), "/no/such/.git".into(), "/../.git".into(), "x".into()] {
+        fs::write(admin.join("other/gitdir"), bad).unwrap();
+        assert_eq!(names(&bed), ["BED/tree/.git"]);
+    }
+}
+
+#[test]
 fn links_may_be_relative() {
     let bed = bed();
     // As `git worktree add --relative-paths` writes them.
