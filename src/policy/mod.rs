@@ -35,6 +35,7 @@ pub mod tool;
 pub mod variable;
 pub mod workspace;
 
+mod beneath;
 mod environment;
 mod narrow;
 mod settled;

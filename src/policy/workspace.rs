@@ -25,6 +25,7 @@ use nix::{
 };
 
 use crate::policy::{
+    beneath,
     cause::Cause,
     off_limits::{OffLimits, Why},
 };
@@ -143,11 +144,14 @@ pub fn open_cwd(workspace: &Opened, asked: &Path, cwd: &Path) -> Result<Opened, 
     let outside =
         || WorkspaceError::CwdOutside { cwd: cwd.to_owned(), workspace: workspace.path.clone() };
     let unreachable = |cause| WorkspaceError::CwdUnreachable { path: cwd.to_owned(), cause };
-    let relative = beneath(workspace, asked, cwd).ok_or_else(outside)?;
-    let fd = open_beneath(workspace, relative).map_err(|errno| match errno {
-        Errno::EXDEV => outside(),
-        other => unreachable(other.into()),
-    })?;
+    let relative = inner(workspace, asked, cwd).ok_or_else(outside)?;
+    let fd =
+        beneath::open(&workspace.fd, non_empty(relative), directory()).map_err(
+            |errno| match errno {
+                Errno::EXDEV => outside(),
+                other => unreachable(other.into()),
+            },
+        )?;
     if !is_usable(&fd) {
         return Err(unreachable(Cause(ErrorKind::PermissionDenied)));
     }
@@ -162,11 +166,11 @@ impl Opened {
     pub fn holds(&self, cwd: &Opened, asked: &Path, path: &Path) -> bool {
         let from_cwd = cwd.path.join(path);
         let path = if path.is_absolute() { path } else { &from_cwd };
-        let Some(relative) = beneath(self, asked, path) else {
+        let Some(relative) = inner(self, asked, path) else {
             return false;
         };
-        let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(beneath_only());
-        match openat2(self.fd.as_fd(), non_empty(relative), how) {
+        let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC);
+        match beneath::open(&self.fd, non_empty(relative), how) {
             Ok(_) => true,
             // The kernel came as far as the path exists without leaving; what is missing may not
             // lead back up.
@@ -212,7 +216,7 @@ fn walk(path: &Path) -> Result<PathBuf, WorkspaceError> {
 }
 
 /// The part of a path that lies beneath the workspace, by its canonical or its asked name.
-fn beneath<'p>(workspace: &Opened, asked: &Path, path: &'p Path) -> Option<&'p Path> {
+fn inner<'p>(workspace: &Opened, asked: &Path, path: &'p Path) -> Option<&'p Path> {
     if path.as_os_str().as_bytes().contains(&0) {
         return None;
     }
@@ -220,14 +224,6 @@ fn beneath<'p>(workspace: &Opened, asked: &Path, path: &'p Path) -> Option<&'p P
         return Some(path);
     }
     path.strip_prefix(&workspace.path).or_else(|_| path.strip_prefix(asked)).ok()
-}
-
-fn open_beneath(workspace: &Opened, relative: &Path) -> nix::Result<OwnedFd> {
-    openat2(workspace.fd.as_fd(), non_empty(relative), directory().resolve(beneath_only()))
-}
-
-fn beneath_only() -> ResolveFlag {
-    ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS
 }
 
 fn non_empty(relative: &Path) -> &Path {

@@ -19,7 +19,10 @@ use nix::{
 };
 
 use super::RepositoryError;
-use crate::policy::workspace::{Opened, path_of};
+use crate::policy::{
+    beneath,
+    workspace::{Opened, path_of},
+};
 
 /// Longest file that names a directory, bytes: a path, and a word before it.
 pub const LINK_MAX: u64 = 4096;
@@ -65,8 +68,7 @@ impl Directory {
 
     /// Whether a symlink leads to a directory in this one.
     pub(super) fn leads_inside(&self, name: &str) -> bool {
-        let beneath = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        openat2(&self.fd, name, directory().resolve(beneath)).is_ok()
+        beneath::open(&self.fd, Path::new(name), directory()).is_ok()
     }
 
     /// Opens the directory that its file `link` names, absolute or relative to this one.
