@@ -4,8 +4,14 @@
 
 mod support;
 
+#[path = "../examples/pane.rs"]
+#[allow(dead_code, reason = "its main is not what is tested")]
+mod pane;
+
 mod bus {
     mod bad_input;
+    mod client;
+    mod direct;
     mod hardening;
     mod limits;
     mod ownership;

@@ -84,10 +84,12 @@ pub struct Outcome {
     pub started_usec: u64,
     /// When the end was confirmed, µs since the epoch.
     pub ended_usec: u64,
-    /// Bytes of output in all.
+    /// Bytes of output in all, as far as the broker saw them.
     pub bytes_out: u64,
     /// Bytes of output that no reader can have any more.
     pub bytes_dropped: u64,
+    /// Whether a direct holder took output that is in neither number.
+    pub unseen: bool,
     /// Processes that could not be confirmed dead: 0, or a fault worth a report.
     pub survivors: u32,
     /// What it used.

@@ -121,6 +121,8 @@ pub struct Emptied {
     pub bytes_out: u64,
     /// Bytes of output that no reader can have any more.
     pub bytes_dropped: u64,
+    /// Whether a direct holder took output that is in neither number.
+    pub unseen: bool,
 }
 
 /// What happened to a session.

@@ -29,6 +29,7 @@ pub fn outcome(outcome: Option<&Outcome>) -> Dict {
         ("ended_usec", outcome.ended_usec.into()),
         ("bytes_out", outcome.bytes_out.into()),
         ("bytes_dropped", outcome.bytes_dropped.into()),
+        ("unseen", outcome.unseen.into()),
         ("survivors", outcome.survivors.into()),
         ("cpu_usec", outcome.usage.cpu_usec.into()),
         ("memory_peak", outcome.usage.memory_peak.into()),

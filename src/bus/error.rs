@@ -206,7 +206,11 @@ impl From<AttachError> for Error {
     fn from(error: AttachError) -> Self {
         let text = error.to_string();
         match error {
-            AttachError::TooManyStreams { .. } => Contract::LimitReached(text).into(),
+            AttachError::TooManyStreams { .. } | AttachError::Held => {
+                Contract::LimitReached(text).into()
+            }
+            AttachError::NotDirect => Contract::NotPermitted(text).into(),
+            AttachError::Ended => Contract::Closed(text).into(),
             AttachError::Cursor(_) => Contract::BadCursor(text).into(),
             AttachError::Socket { .. } => Self::Failed(text),
         }

@@ -18,6 +18,7 @@ pub fn changing(state: &State) -> Vec<(&'static str, Variant<'static>)> {
         ("RowsCount", state.size.rows.into()),
         ("Paused", state.paused.into()),
         ("Attached", state.attached.into()),
+        ("Direct", state.held.into()),
         ("Outcome", dict::outcome(view.outcome.as_ref()).into()),
     ]
 }

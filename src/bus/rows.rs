@@ -102,6 +102,7 @@ fn granted(facts: Facts) -> Dict {
         ("memory_max", facts.memory_max.into()),
         ("tasks_max", facts.tasks_max.into()),
         ("ring_bytes", facts.ring_bytes.into()),
+        ("direct", facts.direct.into()),
         ("columns", columns.into()),
         ("rows", rows.into()),
     ])

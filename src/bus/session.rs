@@ -1,12 +1,16 @@
 //! `org.st2.Tools.Session1`: one session.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_bytes::ByteBuf;
 use tokio::{sync::watch, time::timeout};
 use zbus::{OwnedFd, OwnedVariant, interface, message::Header, object_server::SignalEmitter};
 
-use self::calls::ended;
+use self::calls::{ended, signal};
 use super::{
     Callers, Error,
     dict::{self, Dict},
@@ -16,12 +20,13 @@ use super::{
 use crate::{
     broker::{access::Need, name::SessionId},
     config::Limits,
-    engine::{self, Act, EndWish, State},
+    engine::{self, Act, Caller, EndWish, State},
     host::pty::Size,
     terminal::{Mode, Replay, Terminal},
 };
 
 mod calls;
+mod direct;
 
 /// The interface's name.
 pub const INTERFACE: &str = "org.st2.Tools.Session1";
@@ -34,6 +39,8 @@ pub struct Session {
     id: SessionId,
     state: watch::Receiver<State>,
     terminal: Terminal,
+    /// Who was lent the controller end last.
+    holder: Mutex<Option<Caller>>,
     limits: Limits,
 }
 
@@ -49,9 +56,15 @@ impl Session {
     ///
     /// It begins with the retained output (replay "screen", the default) or with nothing (replay "none"), or at
     /// an absolute offset (cursor t), then follows live. The session's end is its end of file. Closing it detaches,
-    /// and never ends the session. Options: mode s ("control", the default, or "observe"), framing s ("raw"),
-    /// replay s, cursor t, columns q and rows q (control only), token s. At most 4 streams a session; one that is
-    /// 8 MiB behind is closed. Info: begin t, columns q, rows q.
+    /// and never ends the session. Options: mode s ("control", the default, or "observe"), framing s ("raw" or
+    /// "direct"), replay s, cursor t, columns q and rows q (control only), token s. At most 4 streams a session; one
+    /// that is 8 MiB behind is closed. Info: begin t, columns q, rows q.
+    ///
+    /// Framing "direct", where the tool declares it: info has controller h as well, the controller end of the pty,
+    /// which the caller reads, writes and sizes itself (no cursor, no replay). One holder a session: every other
+    /// stream is closed, and none is attached until the holder closes the stream, vanishes, or has the session
+    /// claimed from it. The stream carries nothing; its end of file is the end of the hold. What the holder reads
+    /// is in no Read and no count: see UnseenAt.
     #[zbus(out_args("stream", "info"))]
     async fn attach(
         &self,
@@ -59,9 +72,11 @@ impl Session {
         #[zbus(header)] header: Header<'_>,
     ) -> Result<(OwnedFd, Dict), Error> {
         let mut options = Options::new(options);
+        if options.one_of("framing", &[("raw", false), ("direct", true)])? == Some(true) {
+            return self.hold(options, &header).await;
+        }
         let modes = [("control", Mode::Control), ("observe", Mode::Observe)];
         let mode = options.one_of("mode", &modes)?.unwrap_or(Mode::Control);
-        options.one_of("framing", &[("raw", ())])?;
         let replay = options.one_of("replay", &[("screen", true), ("none", false)])?;
         let cursor = options.take("cursor")?;
         let replay = match (cursor, replay) {
@@ -76,6 +91,9 @@ impl Session {
             Mode::Observe => Need::Observe,
         };
         self.engine.find(&self.id, caller.clone(), need).await?;
+        if mode == Mode::Control {
+            self.make_way().await;
+        }
         match (size, mode) {
             (Some(size), Mode::Control) => {
                 self.engine.act(&self.id, caller, Act::Resize(size)).await?;
@@ -87,7 +105,7 @@ impl Session {
             (None, _) => {}
         }
         let attached = self.terminal.attach(mode, replay)?;
-        let size = self.state.borrow().size;
+        let size = self.size();
         let info = Dict::from([
             ("begin", attached.begin.into()),
             ("columns", size.columns.into()),
@@ -168,11 +186,7 @@ impl Session {
 
     /// Send a signal to the terminal's foreground process group, by name: "SIGTERM" or "TERM".
     async fn signal(&self, name: &str, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
-        let full = if name.starts_with("SIG") { name.to_owned() } else { format!("SIG{name}") };
-        let signal: nix::sys::signal::Signal = full.parse().map_err(|_| {
-            Error::InvalidArgs(format!("{name:?} is not the name of a signal, such as \"SIGTERM\""))
-        })?;
-        self.act(&header, Act::Signal(signal as i32)).await
+        self.act(&header, Act::Signal(signal(name)?)).await
     }
 
     /// Do what Ctrl-C would: a SIGINT where the terminal makes one of it, the character where the program reads it.
@@ -317,16 +331,16 @@ impl Session {
         self.state.borrow().view.grace_deadline_usec
     }
 
-    /// Columns of the terminal.
+    /// Columns of the terminal. While it is held directly, a change is not announced before the hold ends.
     #[zbus(property)]
     fn columns(&self) -> u16 {
-        self.state.borrow().size.columns
+        self.size().columns
     }
 
-    /// Rows of the terminal.
+    /// Rows of the terminal, likewise.
     #[zbus(property)]
     fn rows_count(&self) -> u16 {
-        self.state.borrow().size.rows
+        self.size().rows
     }
 
     /// Whether its processes are frozen.
@@ -335,10 +349,23 @@ impl Session {
         self.state.borrow().paused
     }
 
-    /// Streams attached to it.
+    /// Streams attached to it, that of a direct holder included.
     #[zbus(property)]
     fn attached(&self) -> u32 {
         self.state.borrow().attached
+    }
+
+    /// Whether a direct holder reads its output.
+    #[zbus(property)]
+    fn direct(&self) -> bool {
+        self.state.borrow().held
+    }
+
+    /// Offsets of the output at which direct holders read bytes that are not in it, nobody knows how many: the
+    /// newest 64.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn unseen_at(&self) -> Vec<u64> {
+        self.terminal.holds().borrow().unseen_at().to_vec()
     }
 
     /// How it ended; empty before.
@@ -347,7 +374,7 @@ impl Session {
         dict::outcome(self.state.borrow().view.outcome.as_ref())
     }
 
-    /// Bytes of output since it began.
+    /// Bytes of output since it began, without those of UnseenAt.
     #[zbus(property(emits_changed_signal = "false"))]
     fn bytes_out(&self) -> u64 {
         self.terminal.stats().bytes_out

@@ -40,8 +40,9 @@ pub(super) async fn attach(args: Args, reach: &Reach, output: Output) -> Result<
     }
     let mode = if observe { Mode::Observe } else { Mode::Control };
     let keys = if observe { DetachKeys::of_observer() } else { DetachKeys::default() };
+    let options = AttachOptions { mode, ..AttachOptions::default() };
     let input = || Input::begin(Some(keys), false, !observe);
-    let bridge = Bridge::begin(&reached.session, AttachOptions { mode, cursor: None }, input)?;
+    let bridge = Bridge::begin(&reached.session, options, input)?;
     let end = match bridge.run().await {
         Err(CliError::Session { source, .. }) => reached.told(Err(source)).await?,
         end => end?,

@@ -9,10 +9,7 @@ use std::{
 use nix::sys::signal::{Signal, raise};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    net::unix::{OwnedReadHalf, OwnedWriteHalf},
 };
 
 use super::{
@@ -24,7 +21,8 @@ use super::{
     terminal::{self, RawTerminal},
 };
 use crate::client::{
-    AttachOptions, ClientError, Dict, Mode, READ_MAX, ReadOptions, Refusal, Session,
+    AttachOptions, Attached, ClientError, Dict, Mode, READ_MAX, ReadOptions, Refusal, Session,
+    Start,
 };
 
 /// How long one question about a stream that ended waits for the session to end as well.
@@ -84,7 +82,11 @@ impl<'a> Bridge<'a> {
         let interactive = terminal::is_interactive();
         let signals = Signals::subscribe(interactive)?;
         let raw = interactive.then(RawTerminal::enter).transpose()?;
-        let output = Shown { position: options.cursor, ..Shown::default() };
+        let position = match options.start {
+            Start::Cursor(cursor) => Some(cursor),
+            Start::Screen | Start::Now => None,
+        };
+        let output = Shown { position, ..Shown::default() };
         Ok(Self { session, options, input: input(), signals, raw, output })
     }
 
@@ -97,11 +99,11 @@ impl<'a> Bridge<'a> {
 
     async fn carry(&mut self) -> Result<BridgeEnd, CliError> {
         loop {
-            self.options.cursor = self.output.position;
+            self.options.start = self.output.position.map_or(Start::Screen, Start::Cursor);
             match self.session.attach(&self.options).await {
                 Ok(attached) => {
-                    self.output.begins(attached.begin);
-                    match self.stream(attached.stream).await? {
+                    self.output.begins(attached.begin());
+                    match self.stream(attached).await? {
                         Left::EndOfFile => {}
                         Left::Detached => return Ok(BridgeEnd::Detached),
                         Left::Signaled(signal) => return Ok(BridgeEnd::Signaled(signal)),
@@ -117,7 +119,7 @@ impl<'a> Bridge<'a> {
     }
 
     /// Carries one stream until it ends or is left.
-    async fn stream(&mut self, stream: UnixStream) -> Result<Left, CliError> {
+    async fn stream(&mut self, stream: Attached) -> Result<Left, CliError> {
         self.resize().await;
         let (reader, mut writer) = stream.into_split();
         let Self { session, options, input, signals, raw, output } = self;

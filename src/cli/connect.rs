@@ -169,7 +169,7 @@ mod tests {
     use zbus::{Guid, OwnedObjectPath, OwnedVariant, connection::Builder, fdo, interface};
 
     use super::*;
-    use crate::cli::embedded::EmbeddedLife;
+    use crate::{cli::embedded::EmbeddedLife, client::Dict};
 
     struct Manager;
 
@@ -183,7 +183,8 @@ mod tests {
             match tool {
                 "shell" => {
                     let path = OwnedObjectPath::try_from("/org/st2/Tools/session/e1").unwrap();
-                    Ok((path, HashMap::new()))
+                    let info = Dict::new().with("token", "1-2").into_iter().collect();
+                    Ok((path, info))
                 }
                 other => Err(fdo::Error::InvalidArgs(format!("no {other}"))),
             }

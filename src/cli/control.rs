@@ -6,7 +6,7 @@ use clap::Args;
 use tokio::task::JoinHandle;
 
 use super::{connect::Reach, error::CliError, human, tokens};
-use crate::client::{Client, ClientError, Dict, Refusal, Session, SessionId};
+use crate::client::{Client, ClientError, Dict, Refusal, Session, SessionId, Token};
 
 /// Which session, and by what right.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ impl Target {
         let mut reached = Reached { session: client.session(self.id).await?, lease: None };
         let kept = tokens::find(reached.session.id());
         let is_given = self.token.is_some();
-        let Some(token) = self.token.or(kept) else { return Ok(reached) };
+        let Some(token) = self.token.or(kept).map(Token::from) else { return Ok(reached) };
         match client.renew(&token).await {
             Ok(expires) => reached.lease = Some(Holder::hold(client, token, expires)),
             Err(error) if is_given => return reached.told(Err(error)).await,
@@ -61,7 +61,7 @@ struct Holder(JoinHandle<()>);
 const RENEWAL_MIN: Duration = Duration::from_millis(250);
 
 impl Holder {
-    fn hold(client: Client, token: String, expires_usec: u64) -> Self {
+    fn hold(client: Client, token: Token, expires_usec: u64) -> Self {
         Self(tokio::spawn(async move {
             let mut expires = expires_usec;
             loop {

@@ -49,9 +49,7 @@ pub(super) async fn open(args: Args, reach: &Reach, output: Output) -> Result<St
     };
     let client = reach.bus().await?;
     let opened = client.open(&tool, &options).await.map_err(|source| CliError::Open { source })?;
-    if let Some(token) = opened.info.text("token")
-        && let Err(error) = tokens::keep(opened.session.id(), token)
-    {
+    if let Err(error) = tokens::keep(opened.session.id(), opened.token.reveal()) {
         // The session is open and its token about to be printed: that is worth more than an error.
         say(&error.line());
     }

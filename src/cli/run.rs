@@ -14,7 +14,7 @@ use super::{
     status::Status,
     terminal,
 };
-use crate::client::{AttachOptions, Dict, Outcome, Session};
+use crate::client::{AttachOptions, Dict, Outcome, Session, Start};
 
 /// How long the end of a session that we leave is waited for.
 const END: Duration = Duration::from_secs(5);
@@ -69,7 +69,7 @@ enum Over {
 }
 
 async fn carry(session: &Session) -> Result<Over, CliError> {
-    let attach = AttachOptions { cursor: Some(0), ..AttachOptions::default() };
+    let attach = AttachOptions { start: Start::Cursor(0), ..AttachOptions::default() };
     let end = match Bridge::begin(session, attach, || Input::begin(None, true, true)) {
         Ok(bridge) => bridge.run().await,
         Err(error) => Err(error),

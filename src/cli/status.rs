@@ -86,9 +86,11 @@ impl From<Status> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Dict;
 
     fn outcome(ending: Ending) -> Status {
-        Status::of_outcome(&Outcome { ending, reason: "exit".into(), survivors: 0 })
+        let ended = Dict::new().with("kind", "exited").with("code", 0_i32).with("reason", "exit");
+        Status::of_outcome(&Outcome { ending, ..Outcome::try_from(&ended).unwrap() })
     }
 
     fn failed(name: &str, errno: i32) -> Status {

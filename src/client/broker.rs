@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use zbus::{Connection, proxy::CacheProperties};
 
-use super::{BUS_NAME, ClientError, Dict, OpenOptions, Session, SessionId, manager::ManagerProxy};
+use super::{
+    BUS_NAME, ClientError, Dict, OpenOptions, Session, SessionId, Token, manager::ManagerProxy,
+};
 
 /// A client of one broker; cheap to clone.
 #[derive(Debug, Clone)]
@@ -18,8 +20,19 @@ pub struct Client {
 pub struct Opened {
     /// The session.
     pub session: Session,
-    /// The rest, as the bus carries it: `unit`, `pid`, `token`, `confinement` and others.
+    /// What claims its lease, should this connection be lost.
+    pub token: Token,
+    /// All of it, as the bus carries it: `unit`, `pid`, `token`, `confinement` and others.
     pub info: Dict,
+}
+
+/// What a claim gave.
+#[derive(Debug)]
+pub struct Claimed {
+    /// What claims the lease the next time; the token that was shown is dead.
+    pub token: Token,
+    /// The lease's sessions, which are this connection's now.
+    pub sessions: Vec<Session>,
 }
 
 /// Which sessions are meant: all of them where nothing is set.
@@ -67,11 +80,30 @@ impl Client {
     /// Any [`ClientError`].
     pub async fn open(&self, tool: &str, options: &OpenOptions) -> Result<Opened, ClientError> {
         let (path, info) = self.manager.open(tool, &options.to_dict()).await?;
-        let id = path
-            .as_str()
-            .parse()
-            .map_err(|_| ClientError::Missing { call: "Open", key: "session path" })?;
-        Ok(Opened { session: self.session(id).await?, info })
+        let session = self.at("Open", path.as_str()).await?;
+        let token =
+            info.text("token").ok_or(ClientError::Missing { call: "Open", key: "token" })?;
+        Ok(Opened { session, token: token.into(), info })
+    }
+
+    /// Makes this connection the owner of a lease and its sessions: one whose owner vanished and whose
+    /// grace still runs, or one that another still has, who loses it.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`super::Refusal::BadToken`] where it is none, or too late.
+    pub async fn claim(&self, token: &Token) -> Result<Claimed, ClientError> {
+        let (token, paths) = self.manager.claim_lease(token.reveal()).await?;
+        let mut sessions = Vec::with_capacity(paths.len());
+        for path in &paths {
+            sessions.push(self.at("ClaimLease", path.as_str()).await?);
+        }
+        Ok(Claimed { token: token.into(), sessions })
+    }
+
+    async fn at(&self, call: &'static str, path: &str) -> Result<Session, ClientError> {
+        let key = "session path";
+        let id = path.parse().map_err(|_| ClientError::Missing { call, key })?;
+        self.session(id).await
     }
 
     /// The sessions that the filter means, one row each.
@@ -103,8 +135,8 @@ impl Client {
     ///
     /// # Errors
     /// Any [`ClientError`]; [`super::Refusal::BadToken`] where it is none.
-    pub async fn renew(&self, token: &str) -> Result<u64, ClientError> {
-        Ok(self.manager.renew_lease(token).await?)
+    pub async fn renew(&self, token: &Token) -> Result<u64, ClientError> {
+        Ok(self.manager.renew_lease(token.reveal()).await?)
     }
 }
 

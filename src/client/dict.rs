@@ -1,6 +1,10 @@
 //! `a{sv}`: the shape of every option set, row and outcome of the contract.
 
-use std::collections::{BTreeMap, btree_map};
+use std::{
+    collections::{BTreeMap, btree_map},
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
 
 use serde::{Deserialize, Serialize};
 use zbus::{Array, OwnedVariant, Type, Variant};
@@ -81,6 +85,17 @@ impl Dict {
         match *self.get(key)? {
             Variant::Bool(flag) => Some(flag),
             _ => None,
+        }
+    }
+
+    /// A copy of the descriptor of a key.
+    ///
+    /// # Errors
+    /// Where descriptors ran out.
+    pub fn descriptor(&self, key: &str) -> io::Result<Option<OwnedFd>> {
+        match self.get(key) {
+            Some(Variant::Fd(fd)) => fd.as_fd().try_clone_to_owned().map(Some),
+            _ => Ok(None),
         }
     }
 

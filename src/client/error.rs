@@ -116,6 +116,27 @@ impl ClientError {
     }
 }
 
+impl From<ClientError> for io::Error {
+    /// For whoever wants a stream and knows of no broker: the kinds are those of connect(2).
+    fn from(error: ClientError) -> Self {
+        let kind = match &error {
+            ClientError::Refused { refusal: Refusal::Closed | Refusal::NoSuchSession, .. } => {
+                io::ErrorKind::NotFound
+            }
+            ClientError::Refused { .. } => io::ErrorKind::PermissionDenied,
+            ClientError::Absent { .. } | ClientError::Activation { .. } => {
+                io::ErrorKind::ConnectionRefused
+            }
+            ClientError::Gone { .. } => io::ErrorKind::ConnectionReset,
+            ClientError::Protocol { .. } | ClientError::Missing { .. } => {
+                io::ErrorKind::InvalidData
+            }
+            ClientError::Stream { source } => source.kind(),
+        };
+        Self::new(kind, error)
+    }
+}
+
 impl From<zbus::Error> for ClientError {
     fn from(error: zbus::Error) -> Self {
         match error {

@@ -30,6 +30,14 @@ pub struct Outcome {
     pub ending: Ending,
     /// Why: an open set of words; `exit` is the tool's own end.
     pub reason: String,
+    /// Unique name of the connection that asked for the end; empty where nobody did.
+    pub requester: String,
+    /// Bytes of output, as far as the broker saw it.
+    pub bytes_out: u64,
+    /// Bytes of output that can be read no longer.
+    pub bytes_dropped: u64,
+    /// Whether a direct holder took output, which is in neither number.
+    pub unseen: bool,
     /// Processes that could not be confirmed dead.
     pub survivors: u64,
 }
@@ -58,6 +66,10 @@ impl TryFrom<&Dict> for Outcome {
         Ok(Self {
             ending,
             reason: text("reason").ok_or(missing("reason"))?,
+            requester: text("requester").unwrap_or_default(),
+            bytes_out: dict.number("bytes_out").unwrap_or(0),
+            bytes_dropped: dict.number("bytes_dropped").unwrap_or(0),
+            unseen: dict.flag("unseen").unwrap_or(false),
             survivors: dict.number("survivors").unwrap_or(0),
         })
     }

@@ -146,6 +146,14 @@ pub trait Session {
     #[zbus(property)]
     fn attached(&self) -> Result<u32>;
 
+    /// Whether a direct holder reads its output.
+    #[zbus(property)]
+    fn direct(&self) -> Result<bool>;
+
+    /// Offsets of the output at which direct holders read bytes that are not in it.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn unseen_at(&self) -> Result<Vec<u64>>;
+
     /// How it ended; empty before.
     #[zbus(property)]
     fn outcome(&self) -> Result<Dict>;

@@ -1,12 +1,11 @@
 //! One session, as its client sees it.
 
 use std::{
-    os::{fd::OwnedFd, unix::net},
+    os::{fd::OwnedFd, unix::net::UnixStream},
     time::Duration,
 };
 
 use serde_bytes::Bytes;
-use tokio::net::UnixStream;
 use zbus::{
     Connection,
     fdo::PropertiesProxy,
@@ -14,8 +13,8 @@ use zbus::{
 };
 
 use super::{
-    AttachOptions, Attached, BUS_NAME, Chunk, ClientError, Dict, ReadOptions, SessionId,
-    open::milliseconds, session::SessionProxy,
+    AttachOptions, Attached, BUS_NAME, Chunk, ClientError, Connector, Dict, Held, Outcome,
+    ReadOptions, SessionId, open::milliseconds, session::SessionProxy,
 };
 
 /// The interface of a session's object.
@@ -74,11 +73,40 @@ impl Session {
     /// Attaches a stream.
     ///
     /// # Errors
-    /// Any [`ClientError`]; [`super::Refusal::Closed`] once it is over.
+    /// Any [`ClientError`].
     pub async fn attach(&self, options: &AttachOptions) -> Result<Attached, ClientError> {
+        let (stream, info) = self.attach_socket(options).await?;
+        Attached::new(stream, &info)
+    }
+
+    /// Attaches from code that blocks, as often as it wants.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn connector(&self, options: AttachOptions) -> Connector {
+        Connector::new(self.clone(), options)
+    }
+
+    /// Holds the controller end of the terminal itself, where the tool declares it (`direct = true`): for a
+    /// terminal that needs the descriptor. All other streams end.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`super::Refusal::NotPermitted`] where it is not declared, and
+    /// [`super::Refusal::LimitReached`] where another holds it.
+    pub async fn hold(&self) -> Result<Held, ClientError> {
+        let options = Dict::new().with("framing", "direct");
+        let (stream, info) = self.proxy.attach(&options).await?;
+        Held::new(OwnedFd::from(stream).into(), &info)
+    }
+
+    /// A fresh stream in blocking mode, and the answer's info.
+    pub(super) async fn attach_socket(
+        &self,
+        options: &AttachOptions,
+    ) -> Result<(UnixStream, Dict), ClientError> {
         let (stream, info) = self.proxy.attach(&options.to_dict()).await?;
-        let stream = take(stream.into()).map_err(|source| ClientError::Stream { source })?;
-        Ok(Attached { stream, begin: info.number("begin") })
+        Ok((OwnedFd::from(stream).into(), info))
     }
 
     /// Reads output from an absolute offset on, at most `max` bytes.
@@ -128,7 +156,15 @@ impl Session {
         Ok(self.proxy.kill().await?)
     }
 
-    /// Waits for its end, however long; gives the outcome.
+    /// Waits for its end, however long; gives how it ended and why.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn ended(&self) -> Result<Outcome, ClientError> {
+        Outcome::try_from(&self.wait().await?)
+    }
+
+    /// Waits for its end, however long; gives the outcome as the bus carries it.
     ///
     /// # Errors
     /// Any [`ClientError`].
@@ -139,10 +175,4 @@ impl Session {
             }
         }
     }
-}
-
-fn take(stream: OwnedFd) -> std::io::Result<UnixStream> {
-    let stream = net::UnixStream::from(stream);
-    stream.set_nonblocking(true)?;
-    UnixStream::from_std(stream)
 }

@@ -114,6 +114,7 @@ impl Limits {
             input_queue_bytes: count(self.input_queue_bytes),
             write_bytes: count(self.write_bytes),
             streams: u32::try_from(self.attached_streams).unwrap_or(u32::MAX),
+            direct: false,
         }
     }
 }

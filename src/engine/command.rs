@@ -84,7 +84,7 @@ pub struct Claimed {
 }
 
 /// Who asks, and what entitles them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The connection.
     pub connection: Connection,

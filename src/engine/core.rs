@@ -51,6 +51,7 @@ pub(super) enum Report<P> {
     Event(SessionId, Event),
     Paused(SessionId, bool),
     Attached(SessionId, u32),
+    Held(SessionId, bool),
 }
 
 pub(super) struct Engine<H: Host> {
@@ -163,6 +164,7 @@ impl<H: Host> Engine<H> {
             Report::Event(id, event) => self.on(&id, event),
             Report::Paused(id, paused) => self.show(&id, |state| state.paused = paused),
             Report::Attached(id, attached) => self.show(&id, |state| state.attached = attached),
+            Report::Held(id, held) => self.held(&id, held),
         }
     }
 
@@ -194,7 +196,8 @@ impl<H: Host> Engine<H> {
             return answer(reply, Err(OpenError::Stopping));
         };
         let view = self.broker.view(session);
-        let (state, _) = watch::channel(State { view, size, paused: false, attached: 0 });
+        let (state, _) =
+            watch::channel(State { view, size, paused: false, attached: 0, held: false });
         self.runs.insert(
             id,
             Run {
@@ -257,6 +260,7 @@ impl<H: Host> Engine<H> {
         }
         super::watching::leader(id.clone(), live.clone(), launcher, exit, self.reports.clone());
         super::watching::streams(id.clone(), &live.terminal, self.reports.clone());
+        super::watching::holds(id.clone(), &live.terminal, self.reports.clone());
         self.on(id, Event::Started { pid, confinement });
     }
 
@@ -296,7 +300,11 @@ impl<H: Host> Engine<H> {
     }
 
     fn closed(&mut self, id: &SessionId) {
-        self.show(id, |state| state.paused = false);
+        let size = self.runs.get(id).map(Run::size);
+        self.show(id, |state| {
+            state.size = size.unwrap_or(state.size);
+            (state.paused, state.held) = (false, false);
+        });
         if let Some(run) = self.runs.get_mut(id) {
             run.live = None;
         }

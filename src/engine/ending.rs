@@ -52,6 +52,7 @@ pub(super) async fn end<P: Place>(live: Arc<Live<P>>, how: How) -> Option<Emptie
         usage: usage(before, exit),
         bytes_out: stats.bytes_out,
         bytes_dropped: stats.bytes_dropped,
+        unseen: !live.terminal.holds().borrow().unseen_at().is_empty(),
     })
 }
 

@@ -123,7 +123,8 @@ impl<H: Host> Workshop<H> {
         let Pty { controller, user, .. } = pty;
         let copy = controller.try_clone().map_err(failed("copy the pty's controller end"))?;
         let held = user.try_clone().map_err(failed("copy the pty's user end"))?;
-        let bounds = Bounds { ring_bytes: resolved.ring_bytes, ..self.bounds };
+        let Resolved { ring_bytes, direct, .. } = *resolved;
+        let bounds = Bounds { ring_bytes, direct, ..self.bounds };
         let terminal = Terminal::start(copy, held, bounds, &self.rings)
             .map_err(failed("watch the pty's controller end"))?;
         Ok((terminal, controller, Launcher::spawn(&self.launcher, user)?))

@@ -7,7 +7,7 @@ use tokio::sync::{oneshot, watch};
 use super::{
     command::{Act, Caller, ControlError, EndWish},
     core::{Engine, Report, answer},
-    run::{Live, State},
+    run::{Live, Run, State},
 };
 use crate::{
     broker::{
@@ -42,8 +42,17 @@ impl<H: Host> Engine<H> {
         let wanted = self.broker.sessions().filter(|session| wanted(session));
         wanted
             .filter_map(|session| self.runs.get(&session.facts.id))
-            .map(|run| run.state.borrow().clone())
+            .map(|run| State { size: run.size(), ..run.state.borrow().clone() })
             .collect()
+    }
+
+    /// A direct holder came or went; the size that it set is known at last.
+    pub(super) fn held(&mut self, id: &SessionId, held: bool) {
+        let Some(size) = self.runs.get(id).map(Run::size) else { return };
+        self.show(id, |state| {
+            state.held = held;
+            state.size = size;
+        });
     }
 
     pub(super) fn end(

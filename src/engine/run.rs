@@ -37,8 +37,10 @@ pub struct State {
     pub size: Size,
     /// Whether its processes are frozen.
     pub paused: bool,
-    /// Streams attached to it.
+    /// Streams attached to it, a direct holder included.
     pub attached: u32,
+    /// Whether a direct holder has the terminal, and sets its size without telling.
+    pub held: bool,
 }
 
 /// A session from its `Open` to its last trace.
@@ -55,6 +57,15 @@ pub(super) struct Run<P> {
     pub live: Option<Arc<Live<P>>>,
     /// From its start on; the output stays readable after the end.
     pub terminal: Option<Terminal>,
+}
+
+impl<P> Run<P> {
+    /// The size in force: a direct holder sets it in the kernel, and no event tells.
+    pub fn size(&self) -> Size {
+        let known = self.state.borrow();
+        let kernel = known.held.then_some(self.live.as_ref()).flatten();
+        kernel.and_then(|live| live.controller.size().ok()).unwrap_or(known.size)
+    }
 }
 
 /// What there is of a session while it runs.

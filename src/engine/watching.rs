@@ -1,4 +1,4 @@
-//! What is watched of a running session: its leader's end, and the streams attached to it.
+//! What is watched of a running session: its leader's end, the streams attached to it, and whether it is held directly.
 
 use std::sync::Arc;
 
@@ -40,6 +40,23 @@ pub(super) fn streams<P: Place>(
         while attached.changed().await.is_ok() {
             let count = *attached.borrow_and_update();
             if reports.send(Report::Attached(id.clone(), count)).await.is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// Tells when a direct holder takes the terminal, and when it is gone.
+pub(super) fn holds<P: Place>(
+    id: SessionId,
+    terminal: &Terminal,
+    reports: mpsc::Sender<Report<P>>,
+) {
+    let mut holds = terminal.holds();
+    tokio::spawn(async move {
+        while holds.changed().await.is_ok() {
+            let held = holds.borrow_and_update().is_held();
+            if reports.send(Report::Held(id.clone(), held)).await.is_err() {
                 break;
             }
         }

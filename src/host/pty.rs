@@ -26,6 +26,29 @@ mod ioctl {
     nix::ioctl_read_bad!(get_number, libc::TIOCGPTN, libc::c_uint);
     nix::ioctl_write_int_bad!(open_user_end, libc::TIOCGPTPEER);
     nix::ioctl_write_int_bad!(send_signal, libc::TIOCSIG);
+    nix::ioctl_write_ptr_bad!(set_packet_mode, libc::TIOCPKT, libc::c_int);
+}
+
+/// The size that the kernel knows, asked of either end.
+///
+/// # Errors
+/// As ioctl_tty(2).
+pub fn size_of(end: BorrowedFd<'_>) -> io::Result<Size> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ writes one winsize to where it is told (ioctl_tty(2)).
+    unsafe { ioctl::get_window_size(end.as_raw_fd(), &raw mut size) }?;
+    Ok(size.into())
+}
+
+/// Has reads of a controller end give the tool's bytes and nothing else, whoever set packet mode.
+///
+/// # Errors
+/// As ioctl_tty(2).
+pub fn leave_packet_mode(controller: BorrowedFd<'_>) -> io::Result<()> {
+    let off: libc::c_int = 0;
+    // SAFETY: TIOCPKT reads one int from where it is told (ioctl_tty(2)).
+    unsafe { ioctl::set_packet_mode(controller.as_raw_fd(), &raw const off) }?;
+    Ok(())
 }
 
 /// The size of a terminal.
@@ -147,10 +170,7 @@ impl Controller {
     /// # Errors
     /// As ioctl_tty(2).
     pub fn size(&self) -> io::Result<Size> {
-        let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-        // SAFETY: TIOCGWINSZ writes one winsize to where it is told (ioctl_tty(2)).
-        unsafe { ioctl::get_window_size(self.0.as_raw_fd(), &raw mut size) }?;
-        Ok(size.into())
+        size_of(self.as_fd())
     }
 
     /// Changes the size and lets the foreground group know by SIGWINCH. Gives whether there was

@@ -93,6 +93,8 @@ pub struct Facts {
     pub tasks_max: u64,
     /// Output ring, bytes.
     pub ring_bytes: u64,
+    /// Whether the terminal's controller end may be lent to a direct holder.
+    pub direct: bool,
     /// Terminal size: columns, rows.
     pub size: (u16, u16),
 }
@@ -161,6 +163,7 @@ impl Facts {
             memory_max: resolved.memory_max.unwrap_or(0),
             tasks_max: resolved.tasks_max.unwrap_or(0),
             ring_bytes: resolved.ring_bytes as u64,
+            direct: resolved.direct,
             size: (resolved.columns, resolved.rows),
         }
     }

@@ -85,6 +85,8 @@ pub struct Resolved {
     pub tasks_max: Option<u64>,
     /// Size of the output ring, bytes.
     pub ring_bytes: usize,
+    /// Whether the terminal's controller end may be lent.
+    pub direct: bool,
     /// Attribution.
     pub labels: BTreeMap<String, String>,
     /// A unit that the session ends with.
@@ -335,6 +337,7 @@ fn assemble(
         memory_max,
         tasks_max,
         ring_bytes,
+        direct: tool.declaration.direct,
         labels: request.labels.clone(),
         bind_unit: request.bind_unit.clone(),
         private: request.private,

@@ -50,6 +50,9 @@ pub struct Declaration {
     /// How input and output are carried.
     #[serde(default = "only_pty", deserialize_with = "some_io")]
     pub io: Vec<Io>,
+    /// Whether an owner may have the terminal's controller end itself; then what it reads is known to it alone.
+    #[serde(default)]
+    pub direct: bool,
     /// The names of its profiles; `workspace` where absent.
     #[serde(default = "default_profile")]
     pub profile: ProfileNames,

@@ -1,4 +1,4 @@
-//! What one session's terminal may take.
+//! What one session's terminal may take, and what may be done with it.
 
 /// The bounds of one terminal; the defaults are those of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct Bounds {
     pub write_bytes: usize,
     /// Streams that may be attached at a time.
     pub streams: u32,
+    /// Whether the controller end may be lent to a holder.
+    pub direct: bool,
 }
 
 impl Default for Bounds {
@@ -20,6 +22,7 @@ impl Default for Bounds {
             input_queue_bytes: 1 << 20,
             write_bytes: 64 << 10,
             streams: 4,
+            direct: false,
         }
     }
 }

@@ -12,6 +12,7 @@
 //! began. The newest bytes are retained in a ring; an attached stream is a cursor that moves over
 //! the same bytes, and what a slow one still needs of those that left the ring is kept in a
 //! backlog, once for all streams. One task for each stream moves bytes from there to its socket.
+//! Instead of all that, the controller end itself can be lent to one holder, where it is declared.
 //!
 //! Every queue is bounded: the ring by its capacity and the pool of all rings, a stream by
 //! [`Terminal::MAX_STREAM_LAG`], the input by [`Bounds::input_queue_bytes`], streams by
@@ -38,6 +39,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 mod backlog;
 mod bounds;
+mod direct;
 mod input;
 mod output;
 mod pool;
@@ -47,6 +49,7 @@ mod span;
 mod stream;
 
 pub use bounds::Bounds;
+pub use direct::{Held, Holds};
 pub use input::WriteError;
 pub use output::{Chunk, ReadError};
 pub use pool::RingPool;
@@ -54,6 +57,7 @@ pub use stream::{AttachError, Attached, Mode, Replay};
 
 use crate::host::watch::watch;
 
+use direct::Direct;
 use input::Input;
 use output::{Output, SubscriptionId};
 use pump::Pump;
@@ -85,6 +89,7 @@ pub struct Stats {
 struct Shared {
     output: Sender<Output>,
     input: Input,
+    direct: Direct,
     attached: Sender<u32>,
     /// How many may be attached.
     streams: u32,
@@ -126,6 +131,7 @@ impl Terminal {
         let shared = Arc::new(Shared {
             output: Sender::new(Output::new(bounds.ring_bytes, pool)),
             input: Input::new(&bounds),
+            direct: Direct::new(bounds.direct),
             attached: Sender::new(0),
             streams: bounds.streams,
             drain: Sender::new(None),
@@ -206,7 +212,30 @@ impl Terminal {
         stream::attach(&self.shared, mode, replay)
     }
 
-    /// How many streams are attached, to be read now or watched.
+    /// Lends the controller end to one holder, who reads what the tool writes from here on: streams end, and
+    /// nobody else sees the output, until the holder is gone or the session over. Then the rest is read here
+    /// as before, and nothing is lost but what the holder had read.
+    ///
+    /// A holder of a session that is over has half of the drain's time for the rest.
+    ///
+    /// # Errors
+    /// [`AttachError`]; nothing has changed then.
+    pub fn hold(&self) -> Result<Held, AttachError> {
+        direct::hold(&self.shared)
+    }
+
+    /// Takes the controller end back from its holder, if there is one.
+    pub fn take_back(&self) {
+        direct::take_back(&self.shared);
+    }
+
+    /// Whether the controller end is held and what went unseen, to be read now or watched.
+    #[must_use]
+    pub fn holds(&self) -> Receiver<Holds> {
+        self.shared.direct.holds()
+    }
+
+    /// How many streams are attached, a holder included, to be read now or watched.
     #[must_use]
     pub fn attached(&self) -> Receiver<u32> {
         self.shared.attached.subscribe()

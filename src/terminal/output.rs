@@ -40,6 +40,8 @@ pub(super) struct SubscriptionId(u64);
 struct Subscription {
     id: SubscriptionId,
     cursor: u64,
+    /// Where it ends, if not with the output.
+    until: Option<u64>,
     cut: CancellationToken,
 }
 
@@ -50,8 +52,10 @@ pub(super) enum Pending {
     Bytes(Vec<u8>),
     /// Nothing now.
     Nothing,
-    /// Nothing, and nothing will follow.
+    /// Nothing, and nothing will follow: the session ended.
     End,
+    /// Nothing, and nothing will follow here, though the session goes on.
+    Over,
 }
 
 /// The output of one session: the ring, the bytes that subscribers still wait for, and how far each
@@ -114,6 +118,15 @@ impl Output {
         self.backlog.release(self.floor());
     }
 
+    /// Has every subscription end here, with what there is so far; gives where that is.
+    pub(super) fn end_subscriptions(&mut self) -> u64 {
+        let end = self.end();
+        for subscription in &mut self.subscriptions {
+            subscription.until.get_or_insert(end);
+        }
+        end
+    }
+
     /// Closes the output: what is retained stays readable.
     pub(super) fn finish(&mut self) {
         self.ended = true;
@@ -140,7 +153,7 @@ impl Output {
         let cursor = cursor.max(self.ring.begin());
         let id = SubscriptionId(self.next_id);
         self.next_id += 1;
-        self.subscriptions.push(Subscription { id, cursor, cut });
+        self.subscriptions.push(Subscription { id, cursor, until: None, cut });
         Ok((id, cursor))
     }
 
@@ -151,14 +164,18 @@ impl Output {
 
     /// Up to `max` bytes that this subscriber has not taken yet.
     pub(super) fn pending(&self, id: SubscriptionId, max: usize) -> Pending {
-        let Some(Subscription { cursor, .. }) = self.subscriptions.iter().find(|s| s.id == id)
-        else {
+        let Some(subscription) = self.subscriptions.iter().find(|s| s.id == id) else {
             return Pending::Nothing;
         };
-        if *cursor < self.ring.begin() {
-            Pending::Bytes(self.backlog.copy(*cursor, max))
-        } else if *cursor < self.end() {
-            Pending::Bytes(self.ring.copy(*cursor, max))
+        let Subscription { cursor, until, .. } = *subscription;
+        let left = until.unwrap_or(self.end()).saturating_sub(cursor);
+        let max = max.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if left > 0 && cursor < self.ring.begin() {
+            Pending::Bytes(self.backlog.copy(cursor, max))
+        } else if left > 0 {
+            Pending::Bytes(self.ring.copy(cursor, max))
+        } else if until.is_some() {
+            Pending::Over
         } else if self.ended {
             Pending::End
         } else {
@@ -266,7 +283,7 @@ mod tests {
                         *cursor += bytes.len();
                     }
                     Pending::Nothing => assert_eq!(*cursor, all.len()),
-                    Pending::End => panic!("it has not ended"),
+                    Pending::End | Pending::Over => panic!("it has not ended"),
                 }
             }
             Op::Unsubscribe(which) if which < seen.len() => {
@@ -330,6 +347,21 @@ mod tests {
         output.append(&[0; 1]);
         assert!(cut.is_cancelled());
         assert_eq!(pool.backlog_used(), 0);
+    }
+
+    #[test]
+    fn a_subscription_that_is_to_end_has_what_was_there_and_no_more() {
+        let mut output = output();
+        let (early, _) = output.subscribe(0, CancellationToken::new()).unwrap();
+        output.append(b"before");
+        assert_eq!(output.end_subscriptions(), 6);
+        output.append(&[b'x'; 5000]);
+        assert_eq!(output.end_subscriptions(), 5006, "the first end of each is what holds");
+        let (late, _) = output.subscribe(5006, CancellationToken::new()).unwrap();
+        assert_eq!(output.pending(early, 9), Pending::Bytes(b"before".to_vec()));
+        output.taken(early, 6);
+        assert_eq!(output.pending(early, 9), Pending::Over);
+        assert_eq!(output.pending(late, 9), Pending::Nothing);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use super::Shared;
+use super::{Shared, direct};
 
 /// What is read before it is stored: four times what a pty gives at once.
 const BUFFER: usize = 16 << 10;
@@ -65,6 +65,8 @@ impl Pump {
         };
         let Self { shared, controller, user } = self;
         drop(user);
+        let half = deadline - deadline.saturating_duration_since(Instant::now()) / 2;
+        direct::last_turn(&shared, controller.get_ref().as_fd(), half).await;
         let drained = timeout_at(deadline, draw(&shared, &controller)).await;
         debug!(complete = drained.is_ok(), "terminal drained");
         drop(controller);
@@ -93,6 +95,7 @@ impl Pump {
             self.shared.input.queued().await;
             let Ok(mut guard) = self.controller.writable().await else { return };
             let closed = guard.ready().is_write_closed();
+            self.shared.direct.unblock(self.controller.get_ref().as_fd());
             match guard.try_io(|controller| self.shared.input.give_to(controller.as_fd())) {
                 Ok(Ok(_)) => consume_budget().await,
                 Ok(Err(_)) => return,
@@ -103,11 +106,15 @@ impl Pump {
     }
 }
 
-/// Reads what the tool writes, until nobody has the user end open and all of it is read.
+/// Reads what the tool writes, while nobody else does, until nobody has the user end open and all of it is
+/// read.
 async fn draw(shared: &Shared, controller: &AsyncFd<OwnedFd>) {
     loop {
+        shared.direct.free().await;
         let Ok(mut guard) = controller.readable().await else { return };
-        match take_turn(shared, controller.get_ref()) {
+        let turn = shared.direct.unless_held(|| take_turn(shared, controller.get_ref()));
+        let Some(turn) = turn else { continue };
+        match turn {
             Turn::Used => yield_now().await,
             // A readiness that says closed stays so, even where the user end was opened anew:
             // nothing of what was written before that is left.
@@ -120,6 +127,7 @@ async fn draw(shared: &Shared, controller: &AsyncFd<OwnedFd>) {
 
 /// Reads and stores at most 64 KiB.
 fn take_turn(shared: &Shared, controller: &OwnedFd) -> Turn {
+    shared.direct.unblock(controller.as_fd());
     let mut buffer = [0; BUFFER];
     for _ in 0..BUFFERS_IN_A_ROW {
         let mut filled = 0;

@@ -69,6 +69,15 @@ pub enum AttachError {
     /// The stream is to begin after the end of the output.
     #[error(transparent)]
     Cursor(#[from] ReadError),
+    /// The tool is not declared to lend its terminal.
+    #[error("the tool does not declare direct = true")]
+    NotDirect,
+    /// Its output goes to a direct holder, and to nobody else.
+    #[error("the session is held directly, by one and no more")]
+    Held,
+    /// There is nothing left to hold.
+    #[error("the session is over")]
+    Ended,
     /// No socket was to be had.
     #[error("cannot make a stream: {source}")]
     Socket {
@@ -91,7 +100,7 @@ struct Stream {
 
 /// One of the places for streams that a session has.
 #[derive(Debug)]
-struct Slot(Arc<Shared>);
+pub(super) struct Slot(Arc<Shared>);
 
 /// Whether the client is listened to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +122,8 @@ enum End {
     Detached,
     /// Its client was too slow.
     Cut,
+    /// The terminal is held directly.
+    Held,
 }
 
 /// Attaches a client. The stream lives as long as the client and the terminal do.
@@ -124,7 +135,8 @@ pub(super) fn attach(
     let slot = Slot::take(shared)?;
     let (ours, socket) = pair(mode).map_err(|source| AttachError::Socket { source })?;
     let cut = CancellationToken::new();
-    let (subscription, begin) = shared.subscribe(replay, cut.clone())?;
+    let subscribed = shared.direct.unless_held(|| shared.subscribe(replay, cut.clone()));
+    let (subscription, begin) = subscribed.ok_or(AttachError::Held)??;
     let stream = Stream { socket: ours, subscription, cut, slot };
     let terminal_gone = shared.gone.clone();
     let listening = if mode == Mode::Control { Listening::Yes } else { Listening::No };
@@ -150,6 +162,16 @@ impl Slot {
             free
         });
         if taken { Ok(Self(shared.clone())) } else { Err(AttachError::TooManyStreams { limit }) }
+    }
+
+    /// A place beyond the others: a holder ends every stream, but they leave in their own time.
+    pub(super) fn of_holder(shared: &Arc<Shared>) -> Self {
+        shared.attached.send_modify(|count| *count += 1);
+        Self(shared.clone())
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0
     }
 }
 
@@ -210,6 +232,7 @@ impl Stream {
             let bytes = match pending {
                 Pending::Bytes(bytes) => bytes,
                 Pending::End => return End::Complete,
+                Pending::Over => return End::Held,
                 Pending::Nothing if changes.changed().await.is_ok() => continue,
                 Pending::Nothing => return End::Complete,
             };
@@ -254,7 +277,7 @@ impl Drop for Stream {
 }
 
 /// Waits until the client has closed its end.
-async fn left(socket: &AsyncFd<OwnedFd>) {
+pub(super) async fn left(socket: &AsyncFd<OwnedFd>) {
     while let Ok(mut guard) = socket.ready(Interest::PRIORITY).await {
         if guard.ready().is_read_closed() {
             return;

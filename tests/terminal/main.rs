@@ -3,6 +3,7 @@
 // Beside tests too: an `unwrap` of a test is one of its assertions.
 #![allow(clippy::unwrap_used)]
 
+mod direct;
 mod ending;
 mod flow;
 mod streams;

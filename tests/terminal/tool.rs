@@ -72,9 +72,12 @@ impl Tool {
     }
 
     pub fn start_in(script: &str, ring_bytes: usize, pool: &RingPool) -> Self {
+        Self::start_with(script, Bounds { ring_bytes, ..Bounds::default() }, pool)
+    }
+
+    pub fn start_with(script: &str, bounds: Bounds, pool: &RingPool) -> Self {
         let (controller, user) = raw_pty();
         let child = spawn(script, &user);
-        let bounds = Bounds { ring_bytes, ..Bounds::default() };
         let terminal = Terminal::start(controller, user, bounds, pool).unwrap();
         Self { terminal, child }
     }

@@ -49,7 +49,14 @@ pub(in crate::broker) fn confinement() -> Box<Report> {
 }
 
 pub(in crate::broker) fn emptied() -> Emptied {
-    Emptied { survivors: 0, ending: None, usage: Usage::default(), bytes_out: 7, bytes_dropped: 0 }
+    Emptied {
+        survivors: 0,
+        ending: None,
+        usage: Usage::default(),
+        bytes_out: 7,
+        bytes_dropped: 0,
+        unseen: false,
+    }
 }
 
 fn ran() -> Running {

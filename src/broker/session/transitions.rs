@@ -278,6 +278,7 @@ pub(super) fn outcome(
         ended_usec: now.wall_usec.max(ran.started_usec),
         bytes_out: emptied.bytes_out,
         bytes_dropped: emptied.bytes_dropped,
+        unseen: emptied.unseen,
         survivors: emptied.survivors,
         usage: emptied.usage,
     }

@@ -1,6 +1,6 @@
 //! How the methods of a session reach the engine.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 use zbus::message::Header;
@@ -29,7 +29,7 @@ impl Session {
         limits: Limits,
     ) -> Self {
         let id = state.borrow().view.facts.id.clone();
-        Self { engine, callers, id, state, terminal, limits }
+        Self { engine, callers, id, state, terminal, holder: Mutex::default(), limits }
     }
 
     pub(super) fn caller(
@@ -70,4 +70,13 @@ pub(super) async fn ended(state: &mut watch::Receiver<State>) -> Result<Outcome,
     let ended = state.wait_for(|state| state.view.outcome.is_some()).await;
     let outcome = ended.ok().and_then(|state| state.view.outcome.clone());
     outcome.ok_or_else(|| Contract::NoSuchSession("the session was forgotten".to_owned()).into())
+}
+
+/// The number of a signal's name, with or without `SIG`.
+pub(super) fn signal(name: &str) -> Result<i32, Error> {
+    let full = if name.starts_with("SIG") { name.to_owned() } else { format!("SIG{name}") };
+    let signal: nix::sys::signal::Signal = full.parse().map_err(|_| {
+        Error::InvalidArgs(format!("{name:?} is not the name of a signal, such as \"SIGTERM\""))
+    })?;
+    Ok(signal as i32)
 }

@@ -191,6 +191,7 @@ const KEYS: &[&str] = &[
     "command",
     "arguments",
     "io",
+    "direct",
     "profile",
     "grants",
     "sockets",

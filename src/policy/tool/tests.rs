@@ -17,6 +17,7 @@ fn what_a_file_leaves_out_has_its_documented_default() {
     let tool: Declaration = file::parse(Path::new("x.toml"), text).unwrap();
     assert_eq!(tool.arguments, Arguments::None);
     assert_eq!(tool.io, [Io::Pty]);
+    assert!(!tool.direct);
     assert_eq!(tool.profile, ProfileNames::one("workspace"));
     assert_eq!(tool.sockets, []);
     assert_eq!((tool.grace_ms, tool.timeout_ms, tool.stop_timeout_ms), (10_000, 0, 2_000));
@@ -77,7 +78,7 @@ fn what_breaks_a_rule_is_refused_by_place_and_rule() {
         ]
         .join("\n"),
         @r#"
-        x.toml:3:1: key "colour": unknown field `colour`, expected one of `title`, `command`, `arguments`, `io`, `profile`, `grants`, `sockets`, `path`, `environment`, `pass_environment`, `workspace`, `grace_ms`, `timeout_ms`, `stop_timeout_ms`, `memory_max`, `tasks_max`, `open_files`, `umask`
+        x.toml:3:1: key "colour": unknown field `colour`, expected one of `title`, `command`, `arguments`, `io`, `direct`, `profile`, `grants`, `sockets`, `path`, `environment`, `pass_environment`, `workspace`, `grace_ms`, `timeout_ms`, `stop_timeout_ms`, `memory_max`, `tasks_max`, `open_files`, `umask`
         x.toml:3:13: key "arguments": invalid value: string "some", expected "none", "any" or a table with options and operands
         x.toml:3:13: key "arguments": invalid type: integer `1`, expected "none", "any" or a table with options and operands
         x.toml:4:11: key "arguments.options": option "n" is not -x, --name, or one of these with =NUMBER, =WORD, ' NUMBER' or ' WORD'
