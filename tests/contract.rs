@@ -152,6 +152,10 @@ async fn every_method_without_a_descriptor_is_callable_by_busctl() {
     assert_eq!(written.unwrap(), "t 3");
     let read = ["Read", "tua{sv}", "0", "100", "1", "wait_ms", "t", "5000"];
     assert!(session(&read).await.unwrap().starts_with("ayttb "));
+    let screen = session(&["Screen", "a{sv}", "1", "formatted", "b", "true"]).await.unwrap();
+    for key in ["rows", "cursor", "columns", "rows_count", "title", "alternate", "formatted"] {
+        assert!(screen.contains(&format!("\"{key}\"")), "{key} is not in {screen}");
+    }
     let resize = [&["Resize", "qqa{sv}", "100", "30"][..], &with_token].concat();
     assert_eq!(session(&resize).await.unwrap(), "");
     assert_eq!(session(&["Wait", "t", "0"]).await.unwrap(), "ba{sv} false 0");

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use st2_tools::terminal::{Mode, Replay, RingPool, Terminal};
+use st2_tools::terminal::{Framing, Mode, Replay, RingPool, Terminal};
 use tool::{PATIENCE, Tool, soon};
 
 static ALONE: Mutex<()> = Mutex::new(());
@@ -49,7 +49,7 @@ fn attaching_and_detaching_leaves_no_descriptor() {
         let running = descriptors();
         for round in 0..500 {
             let mode = if round % 2 == 0 { Mode::Control } else { Mode::Observe };
-            let stream = tool.terminal.attach(mode, Replay::Retained).unwrap();
+            let stream = tool.terminal.attach(mode, Framing::Raw(Replay::Retained)).unwrap();
             if round % 3 == 0 {
                 tool.terminal.write(b"x").unwrap();
             }
@@ -73,7 +73,9 @@ fn dropping_a_running_session_leaves_no_descriptor() {
         for _ in 0..20 {
             let tool = Tool::start("exec cat", Terminal::MIN_RING);
             let _streams: Vec<_> = (0..4)
-                .map(|_| tool.terminal.attach(Mode::Control, Replay::Retained).unwrap())
+                .map(|_| {
+                    tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap()
+                })
                 .collect();
             tool.terminal.write(b"x").unwrap();
             soon(tool.first(1)).await;
@@ -92,9 +94,10 @@ fn a_flood_that_nobody_reads_stays_within_its_bounds() {
     let _alone = alone();
     block_on(async {
         let pool = RingPool::default();
-        let mut tool = Tool::start_in("yes | head -c 64M", Terminal::MAX_RING, &pool);
+        let mut tool =
+            Tool::start_in("stty opost onlcr; yes | head -c 64M", Terminal::MAX_RING, &pool);
         let stalled: Vec<_> = (0..4)
-            .map(|_| tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap())
+            .map(|_| tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap())
             .collect();
         let before = resident();
         let mut peak = 0;
@@ -113,8 +116,8 @@ fn a_flood_that_nobody_reads_stays_within_its_bounds() {
         };
         tokio::join!(watch, tool.finished());
         let stats = tool.terminal.stats();
-        assert_eq!(stats.bytes_out, 64 << 20);
-        assert_eq!(stats.bytes_dropped, (64 << 20) - Terminal::MAX_RING as u64);
+        assert_eq!(stats.bytes_out, 96 << 20, "each line got a carriage return");
+        assert_eq!(stats.bytes_dropped, (96 << 20) - Terminal::MAX_RING as u64);
         let bound = Terminal::MAX_RING + 2 * Terminal::MAX_STREAM_LAG as usize + (2 << 20);
         assert!(peak < bound, "{peak} bytes more resident, {bound} allowed");
         tool.attached(0).await;
@@ -153,7 +156,8 @@ fn a_session_without_output_uses_no_processor_time() {
     let _alone = alone();
     block_on(async {
         let tool = Tool::start("exec <&- >&- 2>&-; exec sleep 1000", Terminal::MIN_RING);
-        let _observer = tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap();
+        let _observer =
+            tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
         let used = processor_time();
         let quiet = tool.terminal.read_wait(0, 1, Duration::from_millis(500)).await.unwrap();
         assert!(quiet.bytes.is_empty() && !quiet.eof);

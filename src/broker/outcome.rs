@@ -18,6 +18,18 @@ pub enum Ending {
     Failed(Failure),
 }
 
+impl Ending {
+    /// As a shell tells it: the exit code, or 128 and the number of the signal; -1 where it is not known.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Exited(code) => *code,
+            Self::Signaled { signal, .. } => 128 + signal,
+            Self::Failed(_) => -1,
+        }
+    }
+}
+
 /// Why a session ended. An open set on the wire: readers accept unknown words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {

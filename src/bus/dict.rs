@@ -7,6 +7,7 @@ use zbus::Variant;
 use crate::{
     broker::outcome::{Ending, Outcome},
     launch::report::Report,
+    terminal::View,
 };
 
 /// An `a{sv}`.
@@ -66,6 +67,19 @@ fn ending(ending: &Ending) -> Vec<(&'static str, Variant<'static>)> {
 fn signal_name(number: i32) -> String {
     nix::sys::signal::Signal::try_from(number)
         .map_or_else(|_| format!("SIG{number}"), |signal| signal.as_str().to_owned())
+}
+
+/// A screen as the contract writes it.
+#[must_use]
+pub fn screen(view: View) -> Dict {
+    Dict::from([
+        ("rows", view.rows.into()),
+        ("cursor", view.cursor.into()),
+        ("columns", view.size.columns.into()),
+        ("rows_count", view.size.rows.into()),
+        ("title", view.title.into()),
+        ("alternate", view.alternate.into()),
+    ])
 }
 
 /// What the kernel accepted, as the contract writes it.

@@ -12,7 +12,7 @@ use crate::{
     engine::{ControlError, OpenError},
     launch::spec::Failure,
     policy::refusal::Refusal,
-    terminal::{AttachError, ReadError, WriteError},
+    terminal::{AttachError, ReadError, ScreenError, WriteError},
 };
 
 /// `org.st2.Tools.Error.*`.
@@ -199,6 +199,12 @@ impl From<WriteError> for Error {
             WriteError::TooLong { .. } => Contract::LimitReached(text).into(),
             WriteError::Closed => Contract::Closed(text).into(),
         }
+    }
+}
+
+impl From<ScreenError> for Error {
+    fn from(error: ScreenError) -> Self {
+        Contract::LimitReached(error.to_string()).into()
     }
 }
 

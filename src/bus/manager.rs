@@ -289,7 +289,16 @@ impl Manager {
     /// What this broker can do, by name.
     #[zbus(property(emits_changed_signal = "const"))]
     fn features(&self) -> Vec<&'static str> {
-        vec!["attach-direct", "attach-raw", "bind-unit", "pause", "private", "token-lease"]
+        vec![
+            "attach-direct",
+            "attach-pty",
+            "attach-raw",
+            "bind-unit",
+            "pause",
+            "private",
+            "screen",
+            "token-lease",
+        ]
     }
 
     /// What is bounded: names and values as in the policy's documentation. Times in milliseconds, sizes in bytes.

@@ -16,6 +16,7 @@ pub fn changing(state: &State) -> Vec<(&'static str, Variant<'static>)> {
         ("GraceDeadlineUsec", view.grace_deadline_usec.into()),
         ("Columns", state.size.columns.into()),
         ("RowsCount", state.size.rows.into()),
+        ("Title", state.title.clone().into()),
         ("Paused", state.paused.into()),
         ("Attached", state.attached.into()),
         ("Direct", state.held.into()),

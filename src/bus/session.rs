@@ -22,7 +22,7 @@ use crate::{
     config::Limits,
     engine::{self, Act, Caller, EndWish, State},
     host::pty::Size,
-    terminal::{Mode, Replay, Terminal},
+    terminal::{Mode, Terminal},
 };
 
 mod calls;
@@ -52,19 +52,21 @@ impl Answered for Session {
 
 #[interface(name = "org.st2.Tools.Session1")]
 impl Session {
-    /// Attach a stream to the terminal: one end of a fresh socket pair that carries plain bytes both ways.
+    /// Attach a stream to the terminal: one end of a fresh socket pair.
     ///
-    /// It begins with the retained output (replay "screen", the default) or with nothing (replay "none"), or at
-    /// an absolute offset (cursor t), then follows live. The session's end is its end of file. Closing it detaches,
-    /// and never ends the session. Options: mode s ("control", the default, or "observe"), framing s ("raw" or
-    /// "direct"), replay s, cursor t, columns q and rows q (control only), token s. At most 4 streams a session; one
-    /// that is 8 MiB behind is closed. Info: begin t, columns q, rows q.
+    /// Options: mode s ("control", the default, or "observe"), framing s ("raw", the default, "pty" or "direct"), columns
+    /// q and rows q (control only), token s. Raw carries plain bytes both ways; it begins with the bytes that paint the
+    /// screen and set its modes on a reset terminal (replay "screen", the default), with nothing (replay "none") or
+    /// at an absolute offset (cursor t), then follows live, and the session's end is its end of file. Pty carries
+    /// the frames of compoundingtech/pty: it begins with GEOMETRY and SCREEN once ATTACH or PEEK was sent, and ends
+    /// with EXIT. Closing a stream detaches, and never ends the session. At most 4 streams a session; one that is
+    /// 8 MiB behind is closed. Info: begin t (where the stream begins with output), columns q, rows q.
     ///
-    /// Framing "direct", where the tool declares it: info has controller h as well, the controller end of the pty,
-    /// which the caller reads, writes and sizes itself (no cursor, no replay). One holder a session: every other
-    /// stream is closed, and none is attached until the holder closes the stream, vanishes, or has the session
-    /// claimed from it. The stream carries nothing; its end of file is the end of the hold. What the holder reads
-    /// is in no Read and no count: see UnseenAt.
+    /// Direct, where the tool declares it: info has controller h as well, the controller end of the pty, which the
+    /// caller reads, writes and sizes itself (no cursor, no replay). One holder a session: every other stream is
+    /// closed, and none is attached until the holder closes the stream, vanishes, or has the session claimed from it.
+    /// The stream carries nothing; its end of file is the end of the hold. What the holder reads is in no Read and no
+    /// count (see UnseenAt) and on no screen: after a hold the screen is blank until the tool draws again.
     #[zbus(out_args("stream", "info"))]
     async fn attach(
         &self,
@@ -77,41 +79,33 @@ impl Session {
         }
         let modes = [("control", Mode::Control), ("observe", Mode::Observe)];
         let mode = options.one_of("mode", &modes)?.unwrap_or(Mode::Control);
-        let replay = options.one_of("replay", &[("screen", true), ("none", false)])?;
-        let cursor = options.take("cursor")?;
-        let replay = match (cursor, replay) {
-            (Some(cursor), _) => Replay::From(cursor),
-            (None, Some(false)) => Replay::Nothing,
-            (None, Some(true) | None) => Replay::Retained,
-        };
+        let framing = self.framing(&mut options)?;
         let size = size(&mut options)?;
-        let caller = self.caller(&header, options.take("token")?)?;
-        let need = match mode {
-            Mode::Control => Need::Control,
-            Mode::Observe => Need::Observe,
-        };
-        self.engine.find(&self.id, caller.clone(), need).await?;
-        if mode == Mode::Control {
-            self.make_way().await;
-        }
-        match (size, mode) {
-            (Some(size), Mode::Control) => {
-                self.engine.act(&self.id, caller, Act::Resize(size)).await?;
-            }
-            (Some(_), Mode::Observe) => {
-                let text = "columns and rows go with mode \"control\" only";
-                return Err(Error::InvalidArgs(text.to_owned()));
-            }
-            (None, _) => {}
-        }
-        let attached = self.terminal.attach(mode, replay)?;
-        let size = self.size();
-        let info = Dict::from([
-            ("begin", attached.begin.into()),
-            ("columns", size.columns.into()),
-            ("rows", size.rows.into()),
-        ]);
+        self.make_ready(mode, size, self.caller(&header, options.take("token")?)?).await?;
+        let attached = self.terminal.attach(mode, framing)?;
+        let size = self.terminal.size();
+        let mut info = Dict::from([("columns", size.columns.into()), ("rows", size.rows.into())]);
+        info.extend(attached.begin.map(|begin| ("begin", begin.into())));
         Ok((std::os::fd::OwnedFd::from(attached.socket).into(), info))
+    }
+
+    /// Show the screen as text. Options: formatted b (also the bytes that paint it on a reset terminal), token s.
+    /// Gives rows as, cursor (qq) (column and row, from 0 on), columns q, rows_count q, title s, alternate b,
+    /// formatted ay (on request). LimitReached while the session is held directly: nobody else knows the screen.
+    #[zbus(out_args("screen"))]
+    async fn screen(
+        &self,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<Dict, Error> {
+        let mut options = Options::new(options);
+        let formatted = options.take("formatted")?.unwrap_or(false);
+        self.admit(&header, &mut options, Need::Observe).await?;
+        let mut screen = dict::screen(self.terminal.screen().await?);
+        if formatted {
+            screen.insert("formatted", self.terminal.baseline()?.into());
+        }
+        Ok(screen)
     }
 
     /// Read output from an absolute byte offset on. A begin beyond the cursor means a gap of that many bytes that
@@ -334,13 +328,19 @@ impl Session {
     /// Columns of the terminal. While it is held directly, a change is not announced before the hold ends.
     #[zbus(property)]
     fn columns(&self) -> u16 {
-        self.size().columns
+        self.terminal.size().columns
     }
 
     /// Rows of the terminal, likewise.
     #[zbus(property)]
     fn rows_count(&self) -> u16 {
-        self.size().rows
+        self.terminal.size().rows
+    }
+
+    /// The title that the tool has set; empty where it has not, and from a hold on until it does again.
+    #[zbus(property)]
+    fn title(&self) -> String {
+        self.state.borrow().title.clone()
     }
 
     /// Whether its processes are frozen.

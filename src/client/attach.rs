@@ -33,18 +33,20 @@ pub enum Mode {
 /// What the bytes of a stream are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// The terminal's bytes, both ways; the end of the session is end of file.
+    /// The terminal's bytes, both ways, after what [`Start`] says; the end of the session is end of file.
     #[default]
     Raw,
     /// Frames of the wire protocol of `compoundingtech/pty`, both ways: sizes and the exit code travel
-    /// with the bytes. Who controls and who only looks is said by the first frame.
+    /// with the bytes. Who controls and who only looks is said by the first frame, ATTACH or PEEK, and then the
+    /// stream begins with GEOMETRY and SCREEN, whatever the [`Start`].
     Pty,
 }
 
-/// Where a stream of terminal bytes begins.
+/// Where a stream of terminal bytes begins, framing [`Framing::Raw`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Start {
-    /// With the broker's baseline: what brings a fresh terminal to where the session's is.
+    /// With the bytes that paint the screen and set its modes on a reset terminal. What they paint is not at an offset
+    /// of the output: such a stream has no [`Attached::begin`].
     #[default]
     Screen,
     /// With the byte of this absolute offset, or the oldest retained where that is later.

@@ -16,6 +16,10 @@ use super::Dict;
     assume_defaults = false
 )]
 pub trait Session {
+    /// The screen as text.
+    #[zbus(no_autostart)]
+    fn screen(&self, options: &Dict) -> Result<Dict>;
+
     /// One end of a fresh socket pair that carries the terminal's bytes.
     #[zbus(no_autostart)]
     fn attach(&self, options: &Dict) -> Result<(OwnedFd, Dict)>;
@@ -137,6 +141,10 @@ pub trait Session {
     /// Rows of the terminal.
     #[zbus(property)]
     fn rows_count(&self) -> Result<u16>;
+
+    /// The title that the tool has set.
+    #[zbus(property)]
+    fn title(&self) -> Result<String>;
 
     /// Whether it is frozen.
     #[zbus(property)]

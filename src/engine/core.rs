@@ -30,6 +30,7 @@ use crate::{
     config::Settings,
     host::{Host, pty::Size},
     policy::{request::LeaseKind, resolve::Resolved},
+    terminal::Appearance,
 };
 
 /// What the engine tells of its own accord, in order.
@@ -51,6 +52,7 @@ pub(super) enum Report<P> {
     Event(SessionId, Event),
     Paused(SessionId, bool),
     Attached(SessionId, u32),
+    Appeared(SessionId, Appearance),
     Held(SessionId, bool),
 }
 
@@ -164,6 +166,10 @@ impl<H: Host> Engine<H> {
             Report::Event(id, event) => self.on(&id, event),
             Report::Paused(id, paused) => self.show(&id, |state| state.paused = paused),
             Report::Attached(id, attached) => self.show(&id, |state| state.attached = attached),
+            Report::Appeared(id, Appearance { size, title }) => self.show(&id, |state| {
+                state.size = size;
+                state.title = title;
+            }),
             Report::Held(id, held) => self.held(&id, held),
         }
     }
@@ -196,8 +202,14 @@ impl<H: Host> Engine<H> {
             return answer(reply, Err(OpenError::Stopping));
         };
         let view = self.broker.view(session);
-        let (state, _) =
-            watch::channel(State { view, size, paused: false, attached: 0, held: false });
+        let (state, _) = watch::channel(State {
+            view,
+            size,
+            title: String::new(),
+            paused: false,
+            attached: 0,
+            held: false,
+        });
         self.runs.insert(
             id,
             Run {
@@ -259,7 +271,7 @@ impl<H: Host> Engine<H> {
             run.live = Some(live.clone());
         }
         super::watching::leader(id.clone(), live.clone(), launcher, exit, self.reports.clone());
-        super::watching::streams(id.clone(), &live.terminal, self.reports.clone());
+        super::watching::terminal(id.clone(), &live.terminal, self.reports.clone());
         super::watching::holds(id.clone(), &live.terminal, self.reports.clone());
         self.on(id, Event::Started { pid, confinement });
     }

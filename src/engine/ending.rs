@@ -44,7 +44,8 @@ pub(super) async fn end<P: Place>(live: Arc<Live<P>>, how: How) -> Option<Emptie
     let before = live.place.usage().await;
     let survivors = empty(&live).await;
     let exit = leader_exit(&live).await;
-    tokio::join!(live.terminal.drain(DRAIN), tidy(&live));
+    let code = exit.as_ref().map_or(-1, |exit| exit.ending.code());
+    tokio::join!(live.terminal.drain(DRAIN, code), tidy(&live));
     let stats = live.terminal.stats();
     Some(Emptied {
         survivors,

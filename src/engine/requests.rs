@@ -138,8 +138,8 @@ impl<H: Host> Engine<H> {
         size: Size,
     ) -> Result<(), ControlError> {
         let changed = live
-            .controller
-            .set_size(size)
+            .terminal
+            .resize(size)
             .map_err(|error| HostError::system("resize the terminal", error))?;
         if changed {
             self.show(id, |state| state.size = size);

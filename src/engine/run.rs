@@ -35,6 +35,8 @@ pub struct State {
     pub view: View,
     /// Columns and rows in force.
     pub size: Size,
+    /// The title that the tool has set.
+    pub title: String,
     /// Whether its processes are frozen.
     pub paused: bool,
     /// Streams attached to it, a direct holder included.
@@ -62,9 +64,7 @@ pub(super) struct Run<P> {
 impl<P> Run<P> {
     /// The size in force: a direct holder sets it in the kernel, and no event tells.
     pub fn size(&self) -> Size {
-        let known = self.state.borrow();
-        let kernel = known.held.then_some(self.live.as_ref()).flatten();
-        kernel.and_then(|live| live.controller.size().ok()).unwrap_or(known.size)
+        self.terminal.as_ref().map_or_else(|| self.state.borrow().size, Terminal::size)
     }
 }
 

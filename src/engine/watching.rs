@@ -1,4 +1,4 @@
-//! What is watched of a running session: its leader's end, the streams attached to it, and whether it is held directly.
+//! What is watched of a running session: its leader's end, and its terminal: streams, holds, size, title.
 
 use std::sync::Arc;
 
@@ -29,17 +29,23 @@ pub(super) fn leader<P: Place>(
     });
 }
 
-/// Tells how many streams are attached, each time that it changes.
-pub(super) fn streams<P: Place>(
+/// Tells how many streams are attached, and the terminal's size and title, each time that they change.
+pub(super) fn terminal<P: Place>(
     id: SessionId,
     terminal: &Terminal,
     reports: mpsc::Sender<Report<P>>,
 ) {
-    let mut attached = terminal.attached();
+    let (mut attached, mut appearance) = (terminal.attached(), terminal.appearance());
     tokio::spawn(async move {
-        while attached.changed().await.is_ok() {
-            let count = *attached.borrow_and_update();
-            if reports.send(Report::Attached(id.clone(), count)).await.is_err() {
+        loop {
+            let report = tokio::select! {
+                changed = attached.changed() => changed
+                    .map(|()| Report::Attached(id.clone(), *attached.borrow_and_update())),
+                changed = appearance.changed() => changed
+                    .map(|()| Report::Appeared(id.clone(), appearance.borrow_and_update().clone())),
+            };
+            let Ok(report) = report else { break };
+            if reports.send(report).await.is_err() {
                 break;
             }
         }

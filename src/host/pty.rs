@@ -33,7 +33,7 @@ mod ioctl {
 ///
 /// # Errors
 /// As ioctl_tty(2).
-pub fn size_of(end: BorrowedFd<'_>) -> io::Result<Size> {
+pub fn size(end: BorrowedFd<'_>) -> io::Result<Size> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: TIOCGWINSZ writes one winsize to where it is told (ioctl_tty(2)).
     unsafe { ioctl::get_window_size(end.as_raw_fd(), &raw mut size) }?;
@@ -106,6 +106,9 @@ pub struct Pty {
 pub struct Controller(OwnedFd);
 
 impl Size {
+    /// The most columns or rows of a terminal; the least is 1.
+    pub const MAX: u16 = 1000;
+
     /// A size in characters, its pixels unknown.
     #[must_use]
     pub fn new(columns: u16, rows: u16) -> Self {
@@ -170,7 +173,7 @@ impl Controller {
     /// # Errors
     /// As ioctl_tty(2).
     pub fn size(&self) -> io::Result<Size> {
-        size_of(self.as_fd())
+        size(self.as_fd())
     }
 
     /// Changes the size and lets the foreground group know by SIGWINCH. Gives whether there was
@@ -179,13 +182,7 @@ impl Controller {
     /// # Errors
     /// As ioctl_tty(2).
     pub fn set_size(&self, size: Size) -> io::Result<bool> {
-        if self.size()? == size {
-            return Ok(false);
-        }
-        let size = libc::winsize::from(size);
-        // SAFETY: TIOCSWINSZ reads one winsize from where it is told (ioctl_tty(2)).
-        unsafe { ioctl::set_window_size(self.0.as_raw_fd(), &raw const size) }?;
-        Ok(true)
+        set_size(self.0.as_fd(), size)
     }
 
     /// The foreground process group; `None` while nobody has taken the terminal, or when it is gone.
@@ -231,6 +228,20 @@ impl Controller {
             end_of_file: attributes.control_chars[SpecialCharacterIndices::VEOF as usize],
         })
     }
+}
+
+/// As [`Controller::set_size`], of any copy of a controller.
+///
+/// # Errors
+/// As ioctl_tty(2).
+pub fn set_size(controller: BorrowedFd<'_>, wanted: Size) -> io::Result<bool> {
+    if size(controller)? == wanted {
+        return Ok(false);
+    }
+    let wanted = libc::winsize::from(wanted);
+    // SAFETY: TIOCSWINSZ reads one winsize from where it is told (ioctl_tty(2)).
+    unsafe { ioctl::set_window_size(controller.as_raw_fd(), &raw const wanted) }?;
+    Ok(true)
 }
 
 impl AsFd for Controller {

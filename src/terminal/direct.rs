@@ -3,7 +3,9 @@
 //!
 //! What the holder reads, nobody else sees, and no kernel counts it: it is in no ring, no stream and no
 //! number. So streams end where a hold begins and are refused while it lasts, and the offset where it began is
-//! kept ([`Holds::unseen_at`]). Input still comes from both, the holder and the bus.
+//! kept ([`Holds::unseen_at`]). The screen is the holder's to know, and the tool's questions about its terminal
+//! are the holder's to answer; after the hold the screen model begins anew, blank and in the size that the holder
+//! left. Input still comes from both, the holder and the bus.
 //!
 //! A hold lasts as long as the socket that was given with the descriptor: its end tells that the holder
 //! vanished, however it did. The descriptor itself cannot be taken back. A holder that keeps it keeps the
@@ -38,8 +40,8 @@ use tracing::{debug, warn};
 use crate::host::{pty, watch::watch_copy};
 
 use super::{
-    Shared,
     output::Output,
+    shared::Shared,
     stream::{AttachError, Slot, left},
 };
 
@@ -134,6 +136,12 @@ impl Direct {
         (!holds.is_held()).then(what)
     }
 
+    /// Waits until somebody holds the controller end.
+    pub(super) async fn held(&self) {
+        let held = self.holds.subscribe().wait_for(Holds::is_held).await.map(drop);
+        held.expect("the sender is borrowed from self, hence alive");
+    }
+
     /// Waits until nobody holds the controller end.
     pub(super) async fn free(&self) {
         let free = self.holds.subscribe().wait_for(|holds| !holds.is_held()).await.map(drop);
@@ -162,8 +170,7 @@ pub(super) fn hold(shared: &Arc<Shared>) -> Result<Held, AttachError> {
     let mut begun = Err(AttachError::Held);
     shared.direct.holds.send_if_modified(|holds| {
         if !holds.is_held() {
-            let mut begin = 0;
-            shared.output.send_modify(|output| begin = output.end_subscriptions());
+            let begin = shared.lend();
             begun = Ok((begin, holds.begin(begin, over.clone())));
         }
         begun.is_ok()
@@ -211,6 +218,7 @@ fn end(shared: &Shared, is_meant: impl FnOnce(&Hold) -> bool) {
         if ends {
             holds.hold = None;
             leave_packet_mode(shared);
+            shared.follow_size();
         }
         ends
     });

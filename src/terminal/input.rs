@@ -90,6 +90,11 @@ impl Input {
         if bytes.len() > self.write_bytes {
             return Err(WriteError::TooLong { len: bytes.len(), limit: self.write_bytes });
         }
+        self.offer(bytes)
+    }
+
+    /// As [`Self::push`], of bytes that no writer chose the number of.
+    pub(super) fn offer(&self, bytes: &[u8]) -> Result<u64, WriteError> {
         let mut result = Err(WriteError::Closed);
         self.queue.send_if_modified(|queue| {
             result = queue.push(bytes);

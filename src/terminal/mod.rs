@@ -3,7 +3,8 @@
 //! ```text
 //!                       ┌──────────── Output ───────────┐
 //!   controller ──pump──▶│ ring, backlog, subscriptions  │──▶ read, read_wait, streams
-//!        ▲              └───────────────────────────────┘
+//!        ▲              │ screen model, sizes           │──▶ screen, baseline of streams
+//!        │              └───────────────────────────────┘
 //!        └─────pump──── Input (bounded queue) ◀──────────── write, streams
 //! ```
 //!
@@ -14,24 +15,25 @@
 //! backlog, once for all streams. One task for each stream moves bytes from there to its socket.
 //! Instead of all that, the controller end itself can be lent to one holder, where it is declared.
 //!
+//! A model of the screen draws the same bytes, when there is nothing else to do or when they would leave the ring
+//! undrawn. So it never holds the tool up, and costs no thread: plain text that scrolls out of sight unseen is not
+//! drawn at all. A painted stream begins with what paints that screen, and goes on with the byte after those drawn.
+//!
 //! Every queue is bounded: the ring by its capacity and the pool of all rings, a stream by
 //! [`Terminal::MAX_STREAM_LAG`], the input by [`Bounds::input_queue_bytes`], streams by
 //! [`Bounds::streams`].
 #![forbid(unsafe_code)]
 
 use std::{
-    fmt, io,
+    io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex, PoisonError, Weak, atomic::AtomicU64},
+    time::Duration,
 };
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::{
-    io::{Interest, unix::AsyncFd},
+    io::Interest,
     sync::watch::{Receiver, Sender},
     time::{Instant, timeout},
 };
@@ -40,11 +42,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 mod backlog;
 mod bounds;
 mod direct;
+mod follower;
+pub mod framing;
+mod geometry;
 mod input;
 mod output;
 mod pool;
 mod pump;
+mod queries;
 mod ring;
+pub mod screen;
+mod shared;
 mod span;
 mod stream;
 
@@ -53,15 +61,21 @@ pub use direct::{Held, Holds};
 pub use input::WriteError;
 pub use output::{Chunk, ReadError};
 pub use pool::RingPool;
-pub use stream::{AttachError, Attached, Mode, Replay};
+pub use screen::{ScreenError, View};
+pub use stream::{AttachError, Attached, Framing, Mode, Replay, StatusText};
 
-use crate::host::watch::watch;
+use crate::host::{
+    pty::{self, Size},
+    watch::watch,
+};
 
 use direct::Direct;
 use input::Input;
-use output::{Output, SubscriptionId};
+use output::Output;
 use pump::Pump;
+use queries::Unanswered;
 use ring::Ring;
+use shared::{Drain, Shared, now_usec};
 
 /// The terminal of one session, as the broker sees it.
 ///
@@ -72,8 +86,20 @@ pub struct Terminal {
     _alive: Arc<DropGuard>,
 }
 
+/// A terminal that goes when nobody else has it.
+#[derive(Debug, Clone)]
+pub struct WeakTerminal(Weak<Shared>);
+
+impl WeakTerminal {
+    /// How much has flowed; `None` where the terminal is gone.
+    #[must_use]
+    pub fn stats(&self) -> Option<Stats> {
+        self.0.upgrade().map(|shared| shared.stats())
+    }
+}
+
 /// How much has flowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Bytes that the tool wrote.
     pub bytes_out: u64,
@@ -85,20 +111,13 @@ pub struct Stats {
     pub last_activity_usec: u64,
 }
 
-/// What the tasks of a session have in common.
-struct Shared {
-    output: Sender<Output>,
-    input: Input,
-    direct: Direct,
-    attached: Sender<u32>,
-    /// How many may be attached.
-    streams: u32,
-    /// By when the rest must be read, once asked for.
-    drain: Sender<Option<Instant>>,
-    controller: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
-    last_activity_usec: AtomicU64,
-    /// Cancelled when nobody has the terminal any longer.
-    gone: CancellationToken,
+/// What is seen of a terminal from afar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appearance {
+    /// The size in force.
+    pub size: Size,
+    /// The title that the tool has set; empty where it has not.
+    pub title: String,
 }
 
 impl Terminal {
@@ -126,10 +145,13 @@ impl Terminal {
     ) -> io::Result<Self> {
         let flags = OFlag::from_bits_retain(fcntl(&controller, FcntlArg::F_GETFL)?);
         fcntl(&controller, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+        let size = pty::size(controller.as_fd())?;
         let controller = Arc::new(watch(controller, Interest::READABLE | Interest::WRITABLE)?);
         let gone = CancellationToken::new();
         let shared = Arc::new(Shared {
-            output: Sender::new(Output::new(bounds.ring_bytes, pool)),
+            output: Sender::new(Output::new(bounds.ring_bytes, size, pool)),
+            appearance: Sender::new(Appearance { size, title: String::new() }),
+            unanswered: Unanswered::default(),
             input: Input::new(&bounds),
             direct: Direct::new(bounds.direct),
             attached: Sender::new(0),
@@ -150,11 +172,12 @@ impl Terminal {
     /// The rest ends when nobody has the user end open any longer, or after `at_most`, whoever
     /// still has it open. Then the descriptors are closed, streams show their last bytes and end,
     /// and reads are told of the end. What is retained stays readable. Where called again, the
-    /// first deadline holds.
-    pub async fn drain(&self, at_most: Duration) {
-        self.shared.drain.send_if_modified(|deadline| {
-            let first = deadline.is_none();
-            deadline.get_or_insert_with(|| Instant::now() + at_most);
+    /// first deadline holds. `code` is told to framed streams: the leader's exit code, or 128 and the number of the
+    /// signal that ended it; -1 where neither is known.
+    pub async fn drain(&self, at_most: Duration, code: i32) {
+        self.shared.drain.send_if_modified(|drain| {
+            let first = drain.is_none();
+            drain.get_or_insert_with(|| Drain { deadline: Instant::now() + at_most, code });
             first
         });
         let ended = self.shared.output.subscribe().wait_for(Output::has_ended).await.map(drop);
@@ -197,19 +220,66 @@ impl Terminal {
         self.read(cursor, max)
     }
 
-    /// Attaches a client: gives the client's end of a fresh socket pair that shows the output from
-    /// where `replay` says, without a gap and nothing twice, up to the session's end and then EOF.
+    /// Attaches a client: gives the client's end of a fresh socket pair that shows the session in this framing, without
+    /// a gap and nothing twice, up to its end and then EOF.
     ///
-    /// With [`Mode::Control`] what the client sends is input; its socket is not read while
+    /// With [`Mode::Control`] what the client types is input; its socket is not read while
     /// its bound of bytes waits for the tool. A client detaches by closing its end, and what
     /// it sent for which there was no room yet is dropped then; a client that only shuts down its
-    /// sending half still sees output. A client that falls [`Self::MAX_STREAM_LAG`] behind sees EOF
-    /// early. After the session's end a stream shows what is retained, then EOF.
+    /// sending half still sees output, but for a framed one. A client that falls [`Self::MAX_STREAM_LAG`] behind sees
+    /// EOF early. After the session's end a stream shows what is retained, then EOF.
     ///
     /// # Errors
     /// [`AttachError`]; nothing is left of the stream then.
-    pub fn attach(&self, mode: Mode, replay: Replay) -> Result<Attached, AttachError> {
-        stream::attach(&self.shared, mode, replay)
+    pub fn attach(&self, mode: Mode, framing: Framing) -> Result<Attached, AttachError> {
+        stream::attach(&self.shared, mode, framing)
+    }
+
+    /// Sets the terminal's size; gives whether it is another than before. After the end nothing happens.
+    ///
+    /// # Errors
+    /// As ioctl_tty(2).
+    pub fn resize(&self, size: Size) -> io::Result<bool> {
+        self.shared.resize(size)
+    }
+
+    /// Size and title, to be read now or watched.
+    #[must_use]
+    pub fn appearance(&self) -> Receiver<Appearance> {
+        self.shared.appearance.subscribe()
+    }
+
+    /// The screen as text, with all that the tool had written when this was asked. After a hold it is what was written
+    /// since, on a blank screen.
+    ///
+    /// # Errors
+    /// [`ScreenError`].
+    pub async fn screen(&self) -> Result<View, ScreenError> {
+        let asked = self.shared.output.borrow().end();
+        while self.shared.output.borrow().drawn() < asked && self.shared.draw() {
+            tokio::task::yield_now().await;
+        }
+        let view = self.shared.direct.unless_held(|| self.shared.output.borrow().view());
+        view.ok_or(ScreenError::Held)?.ok_or(ScreenError::NoModel)
+    }
+
+    /// The bytes that paint the screen on a reset terminal, as far as it is drawn; what is retained where there is no
+    /// model of it.
+    ///
+    /// # Errors
+    /// [`ScreenError::Held`].
+    pub fn baseline(&self) -> Result<Vec<u8>, ScreenError> {
+        let paint = || self.shared.quietly(|output| output.baseline().0);
+        self.shared.direct.unless_held(paint).ok_or(ScreenError::Held)
+    }
+
+    /// The size in force: a direct holder sets it in the kernel, and no event tells.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        let asked = || self.controller(|controller| pty::size(controller).ok()).flatten();
+        let held = self.shared.direct.holds().borrow().is_held();
+        let set = held.then(asked).flatten();
+        set.unwrap_or_else(|| self.shared.appearance.borrow().size)
     }
 
     /// Lends the controller end to one holder, who reads what the tool writes from here on: streams end, and
@@ -251,80 +321,12 @@ impl Terminal {
     /// How much has flowed so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let (bytes_out, bytes_dropped) = {
-            let output = self.shared.output.borrow();
-            (output.end(), output.dropped())
-        };
-        Stats {
-            bytes_out,
-            bytes_in: self.shared.input.accepted(),
-            bytes_dropped,
-            last_activity_usec: self.shared.last_activity_usec.load(Ordering::Relaxed),
-        }
-    }
-}
-
-impl Shared {
-    /// Stores what the tool wrote and wakes who waits for it.
-    fn wrote(&self, bytes: &[u8]) {
-        if !bytes.is_empty() {
-            self.output.send_modify(|output| output.append(bytes));
-            self.touch();
-        }
+        self.shared.stats()
     }
 
-    /// Closes the controller end, then announces the end.
-    fn finish(&self) {
-        self.input.close();
-        drop(self.controller.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.output.send_modify(Output::finish);
+    /// A handle that does not keep the terminal.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakTerminal {
+        WeakTerminal(Arc::downgrade(&self.shared))
     }
-
-    fn subscribe(
-        &self,
-        replay: Replay,
-        cut: CancellationToken,
-    ) -> Result<(SubscriptionId, u64), ReadError> {
-        self.quietly(|output| {
-            let cursor = match replay {
-                Replay::Retained => 0,
-                Replay::From(cursor) => cursor,
-                Replay::Nothing => output.end(),
-            };
-            output.subscribe(cursor, cut)
-        })
-    }
-
-    fn unsubscribe(&self, id: SubscriptionId) {
-        self.quietly(|output| output.unsubscribe(id));
-    }
-
-    fn taken(&self, id: SubscriptionId, count: usize) {
-        self.quietly(|output| output.taken(id, count));
-    }
-
-    /// Changes what no reader waits for.
-    fn quietly<R>(&self, change: impl FnOnce(&mut Output) -> R) -> R {
-        let mut result = None;
-        self.output.send_if_modified(|output| {
-            result = Some(change(output));
-            false
-        });
-        result.expect("the change was made")
-    }
-
-    fn touch(&self) {
-        self.last_activity_usec.store(now_usec(), Ordering::Relaxed);
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("output", &*self.output.borrow()).finish_non_exhaustive()
-    }
-}
-
-fn now_usec() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,16 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::{backlog::Backlog, pool::RingPool, ring::Ring};
+use super::{
+    backlog::Backlog,
+    follower::{Drawn, Follower},
+    framing::Wish,
+    geometry::Geometry,
+    pool::RingPool,
+    ring::Ring,
+    screen::{BLANK, View},
+};
+use crate::host::pty::Size;
 
 /// A piece of a session's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +44,44 @@ pub enum ReadError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubscriptionId(u64);
 
+#[cfg(test)]
+impl SubscriptionId {
+    /// Any name.
+    pub(super) fn test(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// A reader that follows the output and must miss none of it.
 #[derive(Debug)]
 struct Subscription {
     id: SubscriptionId,
+    begin: u64,
     cursor: u64,
     /// Where it ends, if not with the output.
     until: Option<u64>,
     cut: CancellationToken,
+    kind: Kind,
+    /// The last change of size that it was told of, where it is told of any.
+    told: Option<u64>,
+}
+
+/// What a subscriber is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// Its client answers what the tool asks of terminals.
+    pub(super) answers: bool,
+    /// It is told of changes of size.
+    pub(super) sizes: bool,
+}
+
+/// Where a subscriber begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begin {
+    /// The first byte of the output that it is shown.
+    pub(super) cursor: u64,
+    /// The size in force there.
+    pub(super) size: Size,
 }
 
 /// What a subscriber has in front of it.
@@ -50,10 +89,12 @@ struct Subscription {
 pub(super) enum Pending {
     /// These bytes; more may follow.
     Bytes(Vec<u8>),
+    /// From here on, this is the size.
+    Size(Size),
     /// Nothing now.
     Nothing,
-    /// Nothing, and nothing will follow: the session ended.
-    End,
+    /// Nothing, and nothing will follow: the session ended with this exit code.
+    End(i32),
     /// Nothing, and nothing will follow here, though the session goes on.
     Over,
 }
@@ -64,22 +105,27 @@ pub(super) enum Pending {
 pub(super) struct Output {
     ring: Ring,
     backlog: Backlog,
+    follower: Follower,
+    geometry: Geometry,
     subscriptions: Vec<Subscription>,
     next_id: u64,
-    ended: bool,
+    /// The exit code, once it has ended.
+    ended: Option<i32>,
 }
 
 impl Output {
     /// How far a subscriber may fall behind before it is cut: 8 MiB.
     pub(super) const MAX_LAG: u64 = 8 << 20;
 
-    pub(super) fn new(ring_bytes: usize, pool: &RingPool) -> Self {
+    pub(super) fn new(ring_bytes: usize, size: Size, pool: &RingPool) -> Self {
         Self {
             ring: Ring::new(ring_bytes, pool),
             backlog: Backlog::new(pool),
+            follower: Follower::new(size, pool),
+            geometry: Geometry::new(size),
             subscriptions: Vec::new(),
             next_id: 0,
-            ended: false,
+            ended: None,
         }
     }
 
@@ -94,11 +140,23 @@ impl Output {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.ended
+        self.ended.is_some()
     }
 
-    /// Takes what the tool wrote. Never waits: a subscriber that is too far behind is cut instead.
-    pub(super) fn append(&mut self, bytes: &[u8]) {
+    /// Takes what the tool wrote. Never waits: a subscriber that is too far behind is cut instead. What would leave
+    /// the ring undrawn is drawn first, and told of.
+    pub(super) fn append(&mut self, bytes: &[u8], mut drawn: impl FnMut(u64, Drawn)) {
+        let room = self.ring.room_for(bytes.len()).min(2 * Follower::MAX_LAG);
+        for piece in bytes.chunks(room / 2) {
+            while self.undrawn() + piece.len() > room {
+                let at = self.follower.drawn();
+                drawn(at, self.draw(self.undrawn() >= room / 2));
+            }
+            self.store(piece);
+        }
+    }
+
+    fn store(&mut self, bytes: &[u8]) {
         let end = self.end() + bytes.len() as u64;
         self.cut(|cursor| end - cursor > Self::MAX_LAG);
         let floor = self.floor();
@@ -118,18 +176,104 @@ impl Output {
         self.backlog.release(self.floor());
     }
 
-    /// Has every subscription end here, with what there is so far; gives where that is.
-    pub(super) fn end_subscriptions(&mut self) -> u64 {
+    /// How many bytes the screen model is behind.
+    pub(super) fn undrawn(&self) -> usize {
+        usize::try_from(self.end().saturating_sub(self.follower.drawn())).unwrap_or(usize::MAX)
+    }
+
+    /// Where the screen model is.
+    pub(super) fn drawn(&self) -> u64 {
+        self.follower.drawn().min(self.end())
+    }
+
+    /// Draws for a turn. `full` tells that what is not drawn may not wait.
+    pub(super) fn draw(&mut self, full: bool) -> Drawn {
+        let undrawn = self.undrawn();
+        if undrawn == 0 {
+            return Drawn::default();
+        }
+        let bytes = self.ring.copy(self.follower.drawn(), Follower::wants(undrawn));
+        self.follower.draw(&bytes, full)
+    }
+
+    /// Draws all that is whole; what comes of it is told.
+    pub(super) fn draw_rest(&mut self, mut drawn: impl FnMut(u64, Drawn)) {
+        while self.undrawn() > 0 {
+            let (at, turn) = (self.drawn(), self.draw(false));
+            let progress = turn.progress;
+            drawn(at, turn);
+            if !progress {
+                break;
+            }
+        }
+    }
+
+    /// Has another read what comes next: every subscription ends here, with what there is so far, nobody sets a size,
+    /// and the screen is unknown. Gives where that is; what is drawn before is told.
+    pub(super) fn lend(&mut self, drawn: impl FnMut(u64, Drawn)) -> u64 {
+        self.draw_rest(drawn);
         let end = self.end();
         for subscription in &mut self.subscriptions {
             subscription.until.get_or_insert(end);
         }
+        self.geometry.forget_wishes();
+        self.follower.restart(end);
         end
     }
 
+    /// Notes what size a client wishes, as [`Geometry::wish`]; one whose subscription is to end wishes none.
+    pub(super) fn wish(&mut self, id: SubscriptionId, wish: Option<Wish>) -> Option<Size> {
+        let ends = self.subscriptions.iter().any(|s| s.id == id && s.until.is_some());
+        self.geometry.wish(id, wish.filter(|_| !ends))
+    }
+
+    /// Notes that from here on the terminal has another size.
+    pub(super) fn resize(&mut self, size: Size) {
+        self.geometry.change(self.end(), size);
+        self.follower.resize(size);
+        self.forget_changes();
+    }
+
+    /// The screen as text, as far as it is drawn.
+    pub(super) fn view(&self) -> Option<View> {
+        self.follower.view()
+    }
+
+    /// The bytes that paint the screen on a reset terminal, and the byte of the output that comes after them. Where
+    /// there is no screen model, they are what is retained of the output since it began.
+    pub(super) fn baseline(&mut self) -> (Vec<u8>, u64) {
+        match self.follower.baseline() {
+            Some(baseline) => (baseline, self.drawn()),
+            None => self.retained_from(self.follower.since()),
+        }
+    }
+
+    /// What is retained, on a clear screen, and the byte that comes after it.
+    pub(super) fn retained(&mut self) -> (Vec<u8>, u64) {
+        self.retained_from(0)
+    }
+
+    fn retained_from(&self, cursor: u64) -> (Vec<u8>, u64) {
+        let retained = self.ring.copy(cursor.max(self.ring.begin()), usize::MAX);
+        ([BLANK, &retained].concat(), self.end())
+    }
+
+    /// The screen as text, and the byte that comes after it.
+    pub(super) fn plain(&mut self) -> (Vec<u8>, u64) {
+        let text = self.view().map(|view| view.rows.join("\r\n").trim_end().to_owned());
+        (text.unwrap_or_default().into_bytes(), self.drawn())
+    }
+
+    /// Whether a client answers what the tool asks of terminals at this byte.
+    pub(super) fn is_answered(&self, at: u64) -> bool {
+        self.subscriptions
+            .iter()
+            .any(|s| s.kind.answers && s.begin <= at && s.until.is_none_or(|until| at < until))
+    }
+
     /// Closes the output: what is retained stays readable.
-    pub(super) fn finish(&mut self) {
-        self.ended = true;
+    pub(super) fn finish(&mut self, code: i32) {
+        self.ended = Some(code);
         self.ring.settle();
     }
 
@@ -139,36 +283,51 @@ impl Output {
         let begin = cursor.max(self.ring.begin());
         let bytes = self.ring.copy(begin, max);
         let next = begin + bytes.len() as u64;
-        Ok(Chunk { bytes, begin, next, eof: self.ended && next == self.end() })
+        Ok(Chunk { bytes, begin, next, eof: self.ended.is_some() && next == self.end() })
+    }
+
+    /// A name for one who may subscribe.
+    pub(super) fn name(&mut self) -> SubscriptionId {
+        self.next_id += 1;
+        SubscriptionId(self.next_id)
     }
 
     /// Adds a reader that gets every byte from `cursor` on, or from the oldest retained where that
-    /// is later; gives its name and where it begins. It is told by `cut` that it was too slow.
+    /// is later; gives where it begins. It is told by `cut` that it was too slow.
     pub(super) fn subscribe(
         &mut self,
+        id: SubscriptionId,
         cursor: u64,
+        kind: Kind,
         cut: CancellationToken,
-    ) -> Result<(SubscriptionId, u64), ReadError> {
+    ) -> Result<Begin, ReadError> {
         self.check(cursor)?;
         let cursor = cursor.max(self.ring.begin());
-        let id = SubscriptionId(self.next_id);
-        self.next_id += 1;
-        self.subscriptions.push(Subscription { id, cursor, until: None, cut });
-        Ok((id, cursor))
+        let told = kind.sizes.then(|| self.geometry.serial());
+        let subscription = Subscription { id, begin: cursor, cursor, until: None, cut, kind, told };
+        self.subscriptions.push(subscription);
+        Ok(Begin { cursor, size: self.geometry.size() })
     }
 
     pub(super) fn unsubscribe(&mut self, id: SubscriptionId) {
         self.subscriptions.retain(|subscription| subscription.id != id);
         self.backlog.release(self.floor());
+        self.forget_changes();
     }
 
-    /// Up to `max` bytes that this subscriber has not taken yet.
+    /// Up to `max` bytes that this subscriber has not taken yet, or else what follows them.
     pub(super) fn pending(&self, id: SubscriptionId, max: usize) -> Pending {
         let Some(subscription) = self.subscriptions.iter().find(|s| s.id == id) else {
             return Pending::Nothing;
         };
-        let Subscription { cursor, until, .. } = *subscription;
-        let left = until.unwrap_or(self.end()).saturating_sub(cursor);
+        let Subscription { cursor, until, told, .. } = *subscription;
+        let change = told.and_then(|told| self.geometry.after(told));
+        let change = change.filter(|change| until.is_none_or(|until| change.at < until));
+        if let Some(change) = change.filter(|change| change.at <= cursor) {
+            return Pending::Size(change.size);
+        }
+        let next = until.unwrap_or(self.end()).min(change.map_or(u64::MAX, |change| change.at));
+        let left = next.saturating_sub(cursor);
         let max = max.min(usize::try_from(left).unwrap_or(usize::MAX));
         if left > 0 && cursor < self.ring.begin() {
             Pending::Bytes(self.backlog.copy(cursor, max))
@@ -176,11 +335,23 @@ impl Output {
             Pending::Bytes(self.ring.copy(cursor, max))
         } else if until.is_some() {
             Pending::Over
-        } else if self.ended {
-            Pending::End
         } else {
-            Pending::Nothing
+            self.ended.map_or(Pending::Nothing, Pending::End)
         }
+    }
+
+    /// This subscriber was told of the size that was pending.
+    pub(super) fn told(&mut self, id: SubscriptionId) {
+        let Self { subscriptions, geometry, .. } = self;
+        if let Some(subscription) = subscriptions.iter_mut().find(|s| s.id == id) {
+            let next = subscription.told.and_then(|told| geometry.after(told));
+            subscription.told = next.map(|change| change.serial).or(subscription.told);
+        }
+        self.forget_changes();
+    }
+
+    fn forget_changes(&mut self) {
+        self.geometry.forget(self.subscriptions.iter().filter_map(|s| s.told).min());
     }
 
     /// This subscriber has taken so many bytes of what was pending.
@@ -213,168 +384,4 @@ impl Output {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn output() -> Output {
-        Output::new(4096, &RingPool::default())
-    }
-
-    /// One in which subscribers are cut already when they are 10 to 20 kB behind.
-    fn short_of_memory() -> Output {
-        Output::new(4096, &RingPool::new(16_000))
-    }
-
-    fn pattern(from: usize, count: usize) -> Vec<u8> {
-        (from..from + count).map(|n| (n % 251) as u8).collect()
-    }
-
-    #[derive(Debug, Clone)]
-    enum Op {
-        Append(usize),
-        Subscribe(u64),
-        Take(usize, usize),
-        Unsubscribe(usize),
-    }
-
-    fn op() -> impl Strategy<Value = Op> {
-        prop_oneof![
-            3 => (0_usize..9000).prop_map(Op::Append),
-            1 => (0_u64..100_000).prop_map(Op::Subscribe),
-            4 => (0_usize..4, 0_usize..9000).prop_map(|(which, max)| Op::Take(which, max)),
-            1 => (0_usize..4).prop_map(Op::Unsubscribe),
-        ]
-    }
-
-    /// A subscriber and the offset up to which it has seen every byte.
-    struct Seen {
-        id: SubscriptionId,
-        cursor: usize,
-        cut: CancellationToken,
-    }
-
-    fn apply(op: Op, output: &mut Output, all: &mut Vec<u8>, seen: &mut Vec<Seen>) {
-        match op {
-            Op::Append(count) => {
-                let bytes = pattern(all.len(), count);
-                output.append(&bytes);
-                all.extend(bytes);
-            }
-            Op::Subscribe(cursor) if cursor > output.end() => {
-                let end = output.end();
-                let refused = output.subscribe(cursor, CancellationToken::new());
-                assert_eq!(refused.unwrap_err(), ReadError::BadCursor { cursor, end });
-            }
-            Op::Subscribe(cursor) => {
-                let cut = CancellationToken::new();
-                let (id, begin) = output.subscribe(cursor, cut.clone()).unwrap();
-                assert_eq!(begin, cursor.max(output.dropped()));
-                seen.push(Seen { id, cursor: usize::try_from(begin).unwrap(), cut });
-            }
-            Op::Take(which, max) if which < seen.len() => {
-                let Seen { id, cursor, .. } = &mut seen[which];
-                match output.pending(*id, max) {
-                    Pending::Bytes(bytes) => {
-                        assert_eq!(bytes, all[*cursor..*cursor + bytes.len()]);
-                        assert!(max == 0 || !bytes.is_empty());
-                        output.taken(*id, bytes.len());
-                        *cursor += bytes.len();
-                    }
-                    Pending::Nothing => assert_eq!(*cursor, all.len()),
-                    Pending::End | Pending::Over => panic!("it has not ended"),
-                }
-            }
-            Op::Unsubscribe(which) if which < seen.len() => {
-                output.unsubscribe(seen.swap_remove(which).id);
-            }
-            Op::Take(..) | Op::Unsubscribe(_) => {}
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn every_subscriber_sees_every_byte_once_and_reads_see_the_ring(
-            ops in prop::collection::vec(op(), 0..80), short in any::<bool>(),
-        ) {
-            let mut output = if short { short_of_memory() } else { output() };
-            let (mut all, mut seen) = (Vec::new(), Vec::<Seen>::new());
-            for op in ops {
-                apply(op, &mut output, &mut all, &mut seen);
-                for gone in seen.extract_if(.., |seen| seen.cut.is_cancelled()) {
-                    prop_assert!(short && (gone.cursor as u64) < output.dropped());
-                    prop_assert_eq!(output.pending(gone.id, 1), Pending::Nothing);
-                }
-                let chunk = output.read(0, usize::MAX).unwrap();
-                prop_assert_eq!(&chunk.bytes, &all[all.len().saturating_sub(4096)..]);
-                prop_assert_eq!(chunk.begin, output.dropped());
-                prop_assert_eq!(chunk.next, all.len() as u64);
-                let slowest = seen.iter().map(|s| s.cursor as u64).min().unwrap_or(u64::MAX);
-                let needed = output.dropped().saturating_sub(slowest);
-                prop_assert_eq!(output.backlog.len() as u64, needed);
-            }
-        }
-    }
-
-    #[test]
-    fn a_subscriber_beyond_the_lag_is_cut_and_the_others_are_not() {
-        let mut output = output();
-        let (slow_cut, quick_cut) = (CancellationToken::new(), CancellationToken::new());
-        let (slow, _) = output.subscribe(0, slow_cut.clone()).unwrap();
-        let (quick, _) = output.subscribe(0, quick_cut.clone()).unwrap();
-        let block = vec![0; 1 << 16];
-        for _ in 0..128 {
-            output.append(&block);
-            output.taken(quick, block.len());
-        }
-        assert_eq!(output.pending(slow, 1), Pending::Bytes(vec![0]), "8 MiB behind is allowed");
-        output.append(b"x");
-        assert!(slow_cut.is_cancelled() && !quick_cut.is_cancelled());
-        assert_eq!(output.pending(slow, 1), Pending::Nothing);
-        assert_eq!(output.pending(quick, 9), Pending::Bytes(b"x".to_vec()));
-        assert!(output.backlog.copy(0, 1).is_empty(), "the backlog went with the stream");
-    }
-
-    #[test]
-    fn a_subscriber_is_cut_when_the_memory_for_slow_ones_is_used_up() {
-        let pool = RingPool::new(10_000);
-        let mut output = Output::new(4096, &pool);
-        let cut = CancellationToken::new();
-        output.subscribe(0, cut.clone()).unwrap();
-        output.append(&[0; 14_096]);
-        assert!(!cut.is_cancelled());
-        output.append(&[0; 1]);
-        assert!(cut.is_cancelled());
-        assert_eq!(pool.backlog_used(), 0);
-    }
-
-    #[test]
-    fn a_subscription_that_is_to_end_has_what_was_there_and_no_more() {
-        let mut output = output();
-        let (early, _) = output.subscribe(0, CancellationToken::new()).unwrap();
-        output.append(b"before");
-        assert_eq!(output.end_subscriptions(), 6);
-        output.append(&[b'x'; 5000]);
-        assert_eq!(output.end_subscriptions(), 5006, "the first end of each is what holds");
-        let (late, _) = output.subscribe(5006, CancellationToken::new()).unwrap();
-        assert_eq!(output.pending(early, 9), Pending::Bytes(b"before".to_vec()));
-        output.taken(early, 6);
-        assert_eq!(output.pending(early, 9), Pending::Over);
-        assert_eq!(output.pending(late, 9), Pending::Nothing);
-    }
-
-    #[test]
-    fn the_end_is_told_after_the_last_byte_only() {
-        let mut output = output();
-        let (id, _) = output.subscribe(0, CancellationToken::new()).unwrap();
-        output.append(b"last");
-        output.finish();
-        assert!(!output.read(0, 3).unwrap().eof);
-        assert!(output.read(1, 3).unwrap().eof);
-        assert_eq!(output.read(5, 1), Err(ReadError::BadCursor { cursor: 5, end: 4 }));
-        assert_eq!(output.pending(id, 9), Pending::Bytes(b"last".to_vec()));
-        output.taken(id, 4);
-        assert_eq!(output.pending(id, 9), Pending::End);
-    }
-}
+mod tests;

@@ -5,13 +5,14 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The memory that all rings share, and beside it the memory that all slow streams share.
+/// The memory that all rings share, and beside it that of all slow streams, and that of all screen models.
 ///
 /// Cheap to clone: every clone is the same pool.
 #[derive(Debug, Clone)]
 pub struct RingPool {
     rings: Arc<Budget>,
     backlogs: Arc<Budget>,
+    screens: Arc<Budget>,
 }
 
 /// So many bytes and no more, between all who take from it.
@@ -29,17 +30,18 @@ pub(super) struct Share {
 }
 
 impl RingPool {
-    /// 64 MiB for all rings, and as much again for what slow streams have not taken yet.
+    /// 64 MiB for all rings, as much again for what slow streams have not taken yet, and for screen models.
     pub const DEFAULT_LIMIT: usize = 64 << 20;
 
     /// A pool that lets all rings together grow to `limit` bytes, and the backlogs of all slow
-    /// streams together to as much again.
+    /// streams together to as much again, and the screen models of all sessions too.
     ///
     /// A ring's first 4 KiB are counted but never refused, so that every session has some output to
     /// show: the rings may exceed `limit` by that much each.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { rings: Budget::new(limit), backlogs: Budget::new(limit) }
+        let budget = || Budget::new(limit);
+        Self { rings: budget(), backlogs: budget(), screens: budget() }
     }
 
     /// Bytes that all rings hold now.
@@ -54,12 +56,22 @@ impl RingPool {
         self.backlogs.used.load(Ordering::Relaxed)
     }
 
+    /// Bytes that the screen models of all sessions hold now.
+    #[must_use]
+    pub fn screens_used(&self) -> usize {
+        self.screens.used.load(Ordering::Relaxed)
+    }
+
     pub(super) fn rings(&self) -> Arc<Budget> {
         self.rings.clone()
     }
 
     pub(super) fn backlogs(&self) -> Arc<Budget> {
         self.backlogs.clone()
+    }
+
+    pub(super) fn screens(&self) -> Arc<Budget> {
+        self.screens.clone()
     }
 }
 

@@ -11,24 +11,31 @@
 
 use std::{
     convert::Infallible,
+    io,
     os::fd::{AsFd, OwnedFd},
     sync::Arc,
 };
 
 use nix::{errno::Errno, unistd::read};
 use tokio::{
-    io::unix::AsyncFd,
+    io::unix::{AsyncFd, AsyncFdReadyGuard},
     task::{consume_budget, yield_now},
     time::{Instant, timeout_at},
 };
 use tracing::{debug, warn};
 
-use super::{Shared, direct};
+use super::{
+    direct,
+    follower::Follower,
+    shared::{Drain, Shared},
+};
 
 /// What is read before it is stored: four times what a pty gives at once.
 const BUFFER: usize = 16 << 10;
 /// How many full buffers are read before others get their turn.
 const BUFFERS_IN_A_ROW: usize = 4;
+/// Bytes that are read before others get their turn.
+const TURN: usize = BUFFER * BUFFERS_IN_A_ROW;
 
 /// Moves bytes between the controller end and the queues, until the session is over.
 #[derive(Debug)]
@@ -59,30 +66,30 @@ impl Pump {
 
     /// Runs until drained; every descriptor is closed before the end is announced.
     pub(super) async fn run(self) {
-        let deadline = tokio::select! {
-            deadline = self.asked_to_drain() => deadline,
+        let drain = tokio::select! {
+            drain = self.asked_to_drain() => drain,
             never = self.flow() => match never {},
         };
         let Self { shared, controller, user } = self;
         drop(user);
-        let half = deadline - deadline.saturating_duration_since(Instant::now()) / 2;
+        let half = drain.deadline - drain.deadline.saturating_duration_since(Instant::now()) / 2;
         direct::last_turn(&shared, controller.get_ref().as_fd(), half).await;
-        let drained = timeout_at(deadline, draw(&shared, &controller)).await;
+        let drained = timeout_at(drain.deadline, read_all(&shared, &controller)).await;
         debug!(complete = drained.is_ok(), "terminal drained");
         drop(controller);
-        shared.finish();
+        shared.finish(drain.code);
     }
 
-    async fn asked_to_drain(&self) -> Instant {
+    async fn asked_to_drain(&self) -> Drain {
         let mut drain = self.shared.drain.subscribe();
-        let deadline = drain.wait_for(Option::is_some).await.ok().and_then(|asked| *asked);
-        deadline.expect("the sender is in self.shared, and the value was waited for")
+        let asked = drain.wait_for(Option::is_some).await.ok().and_then(|asked| *asked);
+        asked.expect("the sender is in self.shared, and the value was waited for")
     }
 
     /// Both directions at once, and neither waits for the other. Does not end by itself.
     async fn flow(&self) -> Infallible {
         let reading = async {
-            draw(&self.shared, &self.controller).await;
+            read_all(&self.shared, &self.controller).await;
             warn!("terminal hung up while its tool runs");
         };
         tokio::join!(reading, self.feed());
@@ -108,10 +115,11 @@ impl Pump {
 
 /// Reads what the tool writes, while nobody else does, until nobody has the user end open and all of it is
 /// read.
-async fn draw(shared: &Shared, controller: &AsyncFd<OwnedFd>) {
+async fn read_all(shared: &Arc<Shared>, controller: &AsyncFd<OwnedFd>) {
     loop {
         shared.direct.free().await;
-        let Ok(mut guard) = controller.readable().await else { return };
+        draw_until(shared, Follower::MAX_LAG - TURN).await;
+        let Ok(mut guard) = readable(shared, controller).await else { return };
         let turn = shared.direct.unless_held(|| take_turn(shared, controller.get_ref()));
         let Some(turn) = turn else { continue };
         match turn {
@@ -125,8 +133,38 @@ async fn draw(shared: &Shared, controller: &AsyncFd<OwnedFd>) {
     }
 }
 
-/// Reads and stores at most 64 KiB.
-fn take_turn(shared: &Shared, controller: &OwnedFd) -> Turn {
+/// Waits for output, and meanwhile draws what there is. Others come first: a key's echo is on its way to its stream
+/// before it is drawn.
+async fn readable<'a>(
+    shared: &Arc<Shared>,
+    controller: &'a AsyncFd<OwnedFd>,
+) -> io::Result<AsyncFdReadyGuard<'a, OwnedFd>> {
+    tokio::select! {
+        biased;
+        ready = controller.readable() => ready,
+        never = draw_on(shared) => match never {},
+    }
+}
+
+/// Draws all there is, a turn at a time.
+async fn draw_on(shared: &Arc<Shared>) -> Infallible {
+    loop {
+        yield_now().await;
+        if !shared.draw() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// Draws until no more than this is undrawn: the model must not fall behind what the ring holds.
+async fn draw_until(shared: &Arc<Shared>, undrawn: usize) {
+    while shared.output.borrow().undrawn() > undrawn && shared.draw() {
+        yield_now().await;
+    }
+}
+
+/// Reads and stores at most [`TURN`].
+fn take_turn(shared: &Arc<Shared>, controller: &OwnedFd) -> Turn {
     shared.direct.unblock(controller.as_fd());
     let mut buffer = [0; BUFFER];
     for _ in 0..BUFFERS_IN_A_ROW {

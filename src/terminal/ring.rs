@@ -42,6 +42,11 @@ impl Ring {
         self.span.end()
     }
 
+    /// How many bytes are kept once so many more have been taken, and all of them fit.
+    pub(super) fn room_for(&mut self, more: usize) -> usize {
+        self.grow(self.span.len().saturating_add(more))
+    }
+
     /// Takes what the tool wrote. What has to go for it is shown to `evicted` first, in order and
     /// with its offset.
     pub(super) fn append(&mut self, bytes: &[u8], mut evicted: impl FnMut(u64, &[u8])) {

@@ -13,7 +13,10 @@ use std::{
 
 use nix::sys::socket::{MsgFlags, send};
 use tokio::{
-    io::{Interest, Ready, unix::AsyncFd},
+    io::{
+        Interest, Ready,
+        unix::{AsyncFd, AsyncFdReadyGuard},
+    },
     task::consume_budget,
 };
 use tokio_util::sync::CancellationToken;
@@ -22,9 +25,9 @@ use tracing::{debug, warn};
 use crate::host::watch::watch_copy;
 
 use super::{
-    Shared,
     input::Taken,
-    output::{Pending, ReadError, SubscriptionId},
+    output::{Kind, Output, Pending, ReadError, SubscriptionId},
+    shared::Shared,
 };
 
 /// What a stream's client may do.
@@ -36,9 +39,32 @@ pub enum Mode {
     Observe,
 }
 
-/// Where a stream begins.
+/// How a stream carries a session.
+#[derive(Clone)]
+pub enum Framing {
+    /// Plain bytes both ways, from there on.
+    Raw(Replay),
+    /// The frames of [`super::framing`]; it begins once the client has sent ATTACH or PEEK. The text answers STATUS.
+    Pty(StatusText),
+}
+
+/// Tells about a session, as JSON.
+pub type StatusText = Arc<dyn Fn() -> String + Send + Sync>;
+
+impl std::fmt::Debug for Framing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Raw(replay) => f.debug_tuple("Raw").field(replay).finish(),
+            Self::Pty(_) => f.write_str("Pty"),
+        }
+    }
+}
+
+/// Where a raw stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replay {
+    /// With what paints the screen and sets its modes on a reset terminal, and then with what follows it.
+    Screen,
     /// With the oldest byte retained.
     Retained,
     /// With this byte of the session, or the oldest retained where that is later.
@@ -47,13 +73,25 @@ pub enum Replay {
     Nothing,
 }
 
+impl Replay {
+    /// What is shown first, and the byte of the output that follows it.
+    fn start(self, output: &mut Output) -> (Vec<u8>, u64) {
+        match self {
+            Self::Screen => output.baseline(),
+            Self::Retained => (Vec::new(), 0),
+            Self::From(cursor) => (Vec::new(), cursor),
+            Self::Nothing => (Vec::new(), output.end()),
+        }
+    }
+}
+
 /// A stream as its client gets it.
 #[derive(Debug)]
 pub struct Attached {
     /// The client's end, in blocking mode and closed on exec.
     pub socket: UnixStream,
-    /// The offset of the first byte that it will show.
-    pub begin: u64,
+    /// The offset of the first byte of output that it will show; `None` where that is cut later.
+    pub begin: Option<u64>,
 }
 
 /// A stream that cannot be given.
@@ -86,14 +124,18 @@ pub enum AttachError {
     },
 }
 
+mod framed;
+
 /// Bytes given to a socket at once.
 const BURST: usize = 64 << 10;
 
-/// The broker's side of an attached client.
+/// The broker's side of a client attached with [`Framing::Raw`].
 #[derive(Debug)]
 struct Stream {
     socket: UnixStream,
     subscription: SubscriptionId,
+    /// What paints the screen, as far as it is not sent yet.
+    baseline: Vec<u8>,
     cut: CancellationToken,
     slot: Slot,
 }
@@ -130,18 +172,34 @@ enum End {
 pub(super) fn attach(
     shared: &Arc<Shared>,
     mode: Mode,
-    replay: Replay,
+    framing: Framing,
 ) -> Result<Attached, AttachError> {
     let slot = Slot::take(shared)?;
-    let (ours, socket) = pair(mode).map_err(|source| AttachError::Socket { source })?;
-    let cut = CancellationToken::new();
-    let subscribed = shared.direct.unless_held(|| shared.subscribe(replay, cut.clone()));
-    let (subscription, begin) = subscribed.ok_or(AttachError::Held)??;
-    let stream = Stream { socket: ours, subscription, cut, slot };
-    let terminal_gone = shared.gone.clone();
-    let listening = if mode == Mode::Control { Listening::Yes } else { Listening::No };
-    tokio::spawn(terminal_gone.run_until_cancelled_owned(stream.run(listening)));
-    Ok(Attached { socket, begin })
+    let failed = |source| AttachError::Socket { source };
+    let gone = shared.gone.clone();
+    match framing {
+        Framing::Raw(replay) => {
+            let (ours, socket) = pair(mode).map_err(failed)?;
+            let cut = CancellationToken::new();
+            let kind = Kind { answers: mode == Mode::Control, sizes: false };
+            let subscription = shared.quietly(Output::name);
+            let (begin, baseline) =
+                shared.subscribe(subscription, kind, cut.clone(), |output| replay.start(output))?;
+            let stream = Stream { socket: ours, subscription, baseline, cut, slot };
+            let listening = if mode == Mode::Control { Listening::Yes } else { Listening::No };
+            tokio::spawn(gone.run_until_cancelled_owned(stream.run(listening)));
+            let begin = (replay != Replay::Screen).then_some(begin.cursor);
+            Ok(Attached { socket, begin })
+        }
+        Framing::Pty(status) => {
+            shared.direct.unless_held(|| ()).ok_or(AttachError::Held)?;
+            // An observer sends frames too: that it wants to be shown something.
+            let (ours, socket) = pair(Mode::Control).map_err(failed)?;
+            let stream = framed::Stream::new(ours, slot, mode, status).map_err(failed)?;
+            tokio::spawn(gone.run_until_cancelled_owned(stream.run()));
+            Ok(Attached { socket, begin: None })
+        }
+    }
 }
 
 fn pair(mode: Mode) -> io::Result<(UnixStream, UnixStream)> {
@@ -182,7 +240,7 @@ impl Drop for Slot {
 }
 
 impl Stream {
-    async fn run(self, mut listening: Listening) {
+    async fn run(mut self, mut listening: Listening) {
         let end = loop {
             match self.flow(&mut listening).await {
                 Ok(None) => {}
@@ -197,7 +255,7 @@ impl Stream {
     }
 
     /// Serves both directions until the stream ends or `listening` changes.
-    async fn flow(&self, listening: &mut Listening) -> io::Result<Option<End>> {
+    async fn flow(&mut self, listening: &mut Listening) -> io::Result<Option<End>> {
         // Without an interest in reading, epoll reports the client's leaving (EPOLLHUP) but not
         // that it merely sends no more (EPOLLRDHUP), which would hide it.
         let receiving = match listening {
@@ -206,6 +264,9 @@ impl Stream {
         };
         let interest = Interest::WRITABLE | receiving;
         let socket = watch_copy(self.socket.as_fd(), interest)?;
+        if let Some(end) = self.paint(&socket).await {
+            return Ok(Some(end));
+        }
         tokio::select! {
             () = self.cut.cancelled() => Ok(Some(End::Cut)),
             end = self.show(&socket) => Ok(Some(end)),
@@ -221,26 +282,44 @@ impl Stream {
         }
     }
 
+    /// Gives the client what paints the screen; gives why the stream ends, if it does.
+    async fn paint(&mut self, socket: &AsyncFd<OwnedFd>) -> Option<End> {
+        while !self.baseline.is_empty() {
+            let ready = tokio::select! {
+                () = self.cut.cancelled() => return Some(End::Cut),
+                ready = socket.writable() => ready,
+            };
+            match send_some(ready, &self.baseline) {
+                Ok(count) => drop(self.baseline.drain(..count)),
+                Err(_left) => return Some(End::Detached),
+            }
+        }
+        self.baseline = Vec::new();
+        None
+    }
+
     /// Gives the client the output.
     async fn show(&self, socket: &AsyncFd<OwnedFd>) -> End {
         let output = &self.slot.0.output;
         let mut changes = output.subscribe();
         loop {
-            let Ok(mut guard) = socket.writable().await else { return End::Detached };
+            let ready = socket.writable().await;
             changes.mark_unchanged();
             let pending = output.borrow().pending(self.subscription, BURST);
             let bytes = match pending {
                 Pending::Bytes(bytes) => bytes,
-                Pending::End => return End::Complete,
+                Pending::End(_) => return End::Complete,
                 Pending::Over => return End::Held,
+                Pending::Size(_) => {
+                    self.slot.0.told(self.subscription);
+                    continue;
+                }
                 Pending::Nothing if changes.changed().await.is_ok() => continue,
                 Pending::Nothing => return End::Complete,
             };
-            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-            match guard.try_io(|socket| Ok(send(socket.as_raw_fd(), &bytes, flags)?)) {
-                Ok(Ok(count)) => self.slot.0.taken(self.subscription, count),
-                Ok(Err(_left)) => return End::Detached,
-                Err(_would_block) => {}
+            match send_some(ready, &bytes) {
+                Ok(count) => self.slot.0.taken(self.subscription, count),
+                Err(_left) => return End::Detached,
             }
             consume_budget().await;
         }
@@ -273,6 +352,15 @@ impl Drop for Stream {
         while let Ok(Taken::Bytes(_)) = self.slot.0.input.take_from(self.socket.as_fd()) {}
         let mut no_room = [0; 4096];
         while (&self.socket).read(&mut no_room).is_ok_and(|count| count > 0) {}
+    }
+}
+
+/// Sends as many bytes as the socket takes, which may be none.
+fn send_some(ready: io::Result<AsyncFdReadyGuard<'_, OwnedFd>>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+    match ready?.try_io(|socket| Ok(send(socket.as_raw_fd(), bytes, flags)?)) {
+        Ok(sent) => sent,
+        Err(_would_block) => Ok(0),
     }
 }
 

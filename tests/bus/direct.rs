@@ -171,6 +171,9 @@ async fn a_holder_is_alone_and_sets_the_size_and_the_broker_knows_what_it_does_n
         assert_eq!(refusal(session.attach(&options).await), Refusal::LimitReached);
     }
 
+    let (name, _) = error_of(session.proxy().screen(&Dict::new()).await);
+    assert_eq!(short(&name), "LimitReached", "nobody else knows the screen");
+
     type_in(&held.controller, "mine\n");
     assert_eq!(read(&held.controller, 4), b"mine");
     session.write(b"bus\n").await.unwrap();
@@ -191,6 +194,9 @@ async fn a_holder_is_alone_and_sets_the_size_and_the_broker_knows_what_it_does_n
     assert_eq!(session.proxy().columns().await.unwrap(), 132);
     session.write(b"seen\n").await.unwrap();
     shows(session, 5, b"seen").await;
+    let screen = session.proxy().screen(&Dict::new()).await.unwrap();
+    assert_eq!(screen.texts("rows").concat(), "seen", "on a clear screen");
+    assert_eq!((screen.number("columns"), screen.number("rows_count")), (Some(132), Some(50)));
     assert_eq!(session.proxy().unseen_at().await.unwrap(), [5]);
     drop(controller);
 

@@ -13,9 +13,18 @@ use nix::{
     libc::{EIO, TIOCPKT},
     poll::{PollFd, PollFlags, PollTimeout, poll},
 };
-use st2_tools::terminal::{AttachError, Bounds, Mode, Replay, RingPool, Terminal};
+use st2_tools::{
+    host::pty::{self, Size},
+    terminal::{
+        AttachError, Bounds, Framing, Mode, Replay, RingPool, ScreenError, Terminal, screen::Screen,
+    },
+};
 
-use crate::tool::{PATIENCE, Tool, client, soon};
+use crate::{
+    frames::{Client, GEOMETRY, SCREEN, geometry},
+    streams::rest,
+    tool::{PATIENCE, Tool, client, soon},
+};
 
 /// Gives so much of the output as each line on its input says, and never reads ahead.
 const ON_DEMAND: &str = "while read -r text; do printf %s \"$text\"; done";
@@ -56,7 +65,7 @@ async fn what_is_not_declared_is_not_lent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_reads_alone_and_the_broker_reads_on_when_it_is_gone() {
     let tool = lent(ON_DEMAND);
-    let stream = tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap();
+    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
     tool.terminal.write(b"before\n").unwrap();
     assert_eq!(tool.first(6).await, b"before");
 
@@ -68,7 +77,7 @@ async fn a_holder_reads_alone_and_the_broker_reads_on_when_it_is_gone() {
         .await
         .unwrap();
     assert!(matches!(tool.terminal.hold(), Err(AttachError::Held)), "exclusive");
-    let refused = tool.terminal.attach(Mode::Control, Replay::Retained);
+    let refused = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained));
     assert!(matches!(refused, Err(AttachError::Held)));
     tool.attached(1).await;
 
@@ -137,7 +146,7 @@ async fn a_holder_that_reads_gets_the_last_byte_and_then_the_end() {
     tool.terminal.write(b"\n").unwrap();
     tool.exited().await;
     let draining = tool.terminal.clone();
-    let drained = tokio::spawn(async move { draining.drain(PATIENCE).await });
+    let drained = tokio::spawn(async move { draining.drain(PATIENCE, 0).await });
     let controller = hold.controller.try_clone().unwrap();
     assert_eq!(client(move || read_exactly(&controller, 4)).await, b"last");
     soon(drained).await.unwrap();
@@ -158,7 +167,7 @@ async fn a_holder_that_does_nothing_delays_no_end_and_loses_no_byte() {
     tool.terminal.write(b"\n").unwrap();
     tool.exited().await;
     let began = Instant::now();
-    tool.terminal.drain(Duration::from_millis(250)).await;
+    tool.terminal.drain(Duration::from_millis(250), 0).await;
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     let stats = tool.terminal.stats();
     assert_eq!((stats.bytes_out, stats.bytes_dropped), (3005, 0));
@@ -177,7 +186,7 @@ async fn a_tool_that_waits_for_a_holder_can_be_ended() {
     tool.kill();
     soon(tool.exited()).await;
     let began = Instant::now();
-    tool.terminal.drain(Duration::from_millis(250)).await;
+    tool.terminal.drain(Duration::from_millis(250), 0).await;
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(tool.terminal.stats().bytes_out > 0, "what nobody read is the broker's");
 }
@@ -198,4 +207,70 @@ async fn what_is_taken_back_is_read_here_and_the_holder_is_told() {
     assert!(tool.terminal.holds().borrow().is_held());
     drop(second);
     held(&tool, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_hold_a_painted_stream_shows_what_was_drawn_since_on_a_clear_screen() {
+    let mut tool = lent(ON_DEMAND);
+    let mut framed = Client::attach(&tool, 80, 24);
+    assert_eq!(framed.expect(GEOMETRY).await, geometry(80, 24).1);
+    framed.expect(SCREEN).await;
+    let mut silent = Client::connect(&tool, Mode::Control);
+    tool.terminal.write(b"before\n").unwrap();
+    assert_eq!(tool.first(6).await, b"before");
+    assert_eq!(tool.terminal.screen().await.unwrap().rows[0], "before");
+
+    let hold = tool.terminal.hold().unwrap();
+    assert_eq!(tool.terminal.screen().await, Err(ScreenError::Held));
+    assert_eq!(tool.terminal.baseline(), Err(ScreenError::Held));
+    let shown: Vec<u8> = framed.rest().await.into_iter().flat_map(|(_, bytes)| bytes).collect();
+    assert_eq!(shown, b"before", "and then the stream ends, without an exit");
+    assert!(silent.rest().await.is_empty());
+    let size = Size::new(100, 30);
+    assert!(pty::set_size(hold.controller.as_fd(), size).unwrap());
+    assert_eq!(tool.terminal.size(), size);
+    tool.terminal.write(b"unseen\n").unwrap();
+    let controller = hold.controller.try_clone().unwrap();
+    assert_eq!(client(move || read_exactly(&controller, 6)).await, b"unseen");
+    drop(hold);
+    held(&tool, false).await;
+    assert_eq!(tool.terminal.appearance().borrow().size, size);
+    assert!(tool.terminal.screen().await.unwrap().rows.iter().all(String::is_empty));
+
+    tool.terminal.write(b"after\n").unwrap();
+    assert_eq!(tool.first(11).await, b"beforeafter");
+    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Screen)).unwrap();
+    let painted = tokio::spawn(rest(stream.socket));
+    tool.kill();
+    tool.finished().await;
+    let painted = soon(painted).await.unwrap();
+    let mut newcomer = Screen::new(size);
+    assert_eq!(newcomer.draw(&painted, true, Instant::now() + PATIENCE), painted.len());
+    assert_eq!(newcomer.view(), tool.terminal.screen().await.unwrap());
+    assert_eq!(newcomer.view().rows.concat(), "after");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_answers_what_it_is_shown_and_the_broker_what_was_asked_before() {
+    const ASKS: &str = "printf '\\033[6n'; IFS= read -r -d R one; read -r _; printf '%s\\033[6n' \"${one#?}\"; \
+                        IFS= read -r -d R two; printf %s \"${two#?}\"; read -r _";
+    let tool = lent(&format!("exec bash -c '{}'", ASKS.replace('\'', "'\\''")));
+    assert_eq!(tool.first(4).await, b"\x1b[6n");
+    let hold = tool.terminal.hold().unwrap();
+    soon(async {
+        while tool.terminal.stats().bytes_in < 6 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    tool.terminal.write(b"\n").unwrap();
+    let controller = hold.controller.try_clone().unwrap();
+    assert_eq!(client(move || read_exactly(&controller, 8)).await, b"[1;1\x1b[6n");
+    let before = tool.terminal.stats().bytes_in;
+    File::from(hold.controller.try_clone().unwrap()).write_all(b"\x1b[9;9R").unwrap();
+    let controller = hold.controller.try_clone().unwrap();
+    assert_eq!(client(move || read_exactly(&controller, 4)).await, b"[9;9");
+    drop(hold);
+    held(&tool, false).await;
+    assert_eq!(tool.terminal.stats().bytes_in, before, "nobody else answers, also not later");
 }

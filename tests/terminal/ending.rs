@@ -14,7 +14,7 @@ use nix::{
     },
     unistd::{Pid, mkfifo},
 };
-use st2_tools::terminal::{Mode, Replay, Terminal};
+use st2_tools::terminal::{Framing, Mode, Replay, Terminal};
 
 use crate::{
     streams::rest,
@@ -31,7 +31,7 @@ async fn the_last_bytes_before_an_exit_are_read_a_thousand_times() {
         let count = if round % 10 == 0 { 900 } else { 1 };
         let script = format!("printf '%08d' $(seq {round} $(({round} + {count} - 1)))");
         let mut tool = Tool::start(&script, 16 << 10);
-        let stream = tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap();
+        let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
         tool.finished().await;
         let expected: String = (round..round + count).map(|n| format!("{n:08}")).collect();
         let chunk = tool.terminal.read(0, usize::MAX).unwrap();
@@ -78,7 +78,7 @@ impl Pipes {
 async fn a_tool_that_closes_its_terminal_and_opens_it_again_has_not_ended() {
     let pipes = Pipes::new();
     let mut tool = Tool::start(&pipes.script(), Terminal::MIN_RING);
-    let stream = tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap();
+    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
     pipes.closed().await;
     let quiet = tool.terminal.read_wait(0, 1, DEADLINE).await.unwrap();
     assert!(quiet.bytes.is_empty() && !quiet.eof);
@@ -115,10 +115,10 @@ async fn without_a_user_end_held_a_closed_terminal_reads_as_an_error() {
 async fn nothing_left_open_ends_the_drain_before_its_deadline() {
     let mut tool = Tool::start("printf bye", Terminal::MIN_RING);
     tool.exited().await;
-    soon(tool.terminal.drain(PATIENCE * 2)).await;
+    soon(tool.terminal.drain(PATIENCE * 2, 0)).await;
     assert!(tool.terminal.controller(|_| ()).is_none(), "closed");
     assert_eq!(tool.terminal.read(0, 9).unwrap().bytes, b"bye");
-    soon(tool.terminal.drain(Duration::ZERO)).await;
+    soon(tool.terminal.drain(Duration::ZERO, 0)).await;
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_quiet_grandchild_cannot_delay_the_end_beyond_the_deadline() {
     let mut tool = Tool::start(script, Terminal::MIN_RING);
     tool.exited().await;
     let begun = Instant::now();
-    soon(tool.terminal.drain(DEADLINE)).await;
+    soon(tool.terminal.drain(DEADLINE, 0)).await;
     let took = begun.elapsed();
     let last = tool.terminal.read(0, 99).unwrap();
     end(&String::from_utf8(last.bytes).unwrap());
@@ -141,11 +141,11 @@ async fn a_quiet_grandchild_cannot_delay_the_end_beyond_the_deadline() {
 async fn a_flooding_grandchild_cannot_delay_the_end_beyond_the_deadline() {
     // It ends by itself when the terminal is closed: writing to that is an error.
     let mut tool = Tool::start("trap '' HUP; yes & printf x", Terminal::MIN_RING);
-    let stream = tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap();
+    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
     let shown = tokio::spawn(rest(stream.socket));
     tool.exited().await;
     let begun = Instant::now();
-    soon(tool.terminal.drain(DEADLINE)).await;
+    soon(tool.terminal.drain(DEADLINE, 0)).await;
     assert!(begun.elapsed() < DEADLINE + Duration::from_secs(2), "{:?}", begun.elapsed());
     let stats = tool.terminal.stats();
     let shown = soon(shown).await.unwrap();

@@ -11,15 +11,16 @@ use proptest::{
     strategy::{Strategy, ValueTree},
     test_runner::TestRunner,
 };
-use st2_tools::terminal::{Mode, ReadError, Replay, Terminal, WriteError};
+use st2_tools::terminal::{Framing, Mode, ReadError, Replay, Terminal, WriteError};
 
 use crate::tool::{PATIENCE, Tool, client, soon};
 
-/// Writes as many lines as it is told to, and so is never ahead of its reader by more than a batch.
-const COUNTER: &str = "while read -r from to; do seq $from $to; done";
-/// Lines of a batch: 3.6 MB, below what a stream may fall behind and what a ring retains.
+/// Writes as many lines as it is told to, and so is never ahead of its reader by more than a batch. Its lines end as
+/// those of other tools do: with a carriage return too.
+const COUNTER: &str = "stty opost onlcr; while read -r from to; do seq $from $to; done";
+/// Lines of a batch: 4 MB, below what a stream may fall behind and what a ring retains.
 const BATCH: usize = 450_000;
-/// 64 MB in all.
+/// 73 MB in all.
 const BATCHES: usize = 18;
 
 fn request(batch: usize) -> String {
@@ -30,7 +31,7 @@ fn lines(batch: usize) -> Vec<u8> {
     let first = 1_000_000 + batch * BATCH;
     let mut text = Vec::new();
     for number in first..first + BATCH {
-        writeln!(text, "{number}").unwrap();
+        write!(text, "{number}\r\n").unwrap();
     }
     text
 }
@@ -57,10 +58,10 @@ fn read_batches(mut socket: UnixStream) {
 #[tokio::test(flavor = "multi_thread")]
 async fn bulk_output_reaches_a_stream_byte_for_byte() {
     let tool = Tool::start(COUNTER, Terminal::MIN_RING);
-    let stream = tool.terminal.attach(Mode::Control, Replay::Retained).unwrap();
+    let stream = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
     client(move || read_batches(stream.socket)).await;
     let stats = tool.terminal.stats();
-    let expected = (BATCHES * BATCH * 8) as u64;
+    let expected = (BATCHES * BATCH * 9) as u64;
     assert_eq!(stats.bytes_out, expected);
     assert_eq!(stats.bytes_dropped, expected - Terminal::MIN_RING as u64);
     let sent: u64 = (0..BATCHES).map(|batch| request(batch).len() as u64).sum();
@@ -90,8 +91,9 @@ async fn bulk_output_reaches_reads_of_any_size_byte_for_byte() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_stream_is_disconnected_and_nobody_else_notices() {
     let tool = Tool::start(COUNTER, Terminal::MIN_RING);
-    let mut slow = tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap().socket;
-    let quick = tool.terminal.attach(Mode::Control, Replay::Retained).unwrap().socket;
+    let mut slow =
+        tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap().socket;
+    let quick = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap().socket;
     tool.attached(2).await;
     let quick = tokio::task::spawn_blocking(move || read_batches(quick));
     soon(tool.terminal.attached().wait_for(|count| *count < 2)).await.unwrap();
@@ -125,7 +127,7 @@ async fn a_tool_that_does_not_read_holds_up_nobody() {
     assert!(accepted >= (1 << 20) - (64 << 10));
     assert_eq!(tool.terminal.stats().bytes_in, accepted);
 
-    let stream = tool.terminal.attach(Mode::Control, Replay::Retained).unwrap();
+    let stream = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
     let mut socket = stream.socket;
     socket.set_nonblocking(true).unwrap();
     let mut sent = 0;
@@ -148,7 +150,7 @@ async fn a_tool_that_does_not_read_holds_up_nobody() {
 async fn input_of_many_writers_arrives_whole_and_in_order() {
     let tool = Tool::start("head -c 3000", Terminal::MAX_RING);
     let mut streams: Vec<_> = (0..2)
-        .map(|_| tool.terminal.attach(Mode::Control, Replay::Nothing).unwrap().socket)
+        .map(|_| tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Nothing)).unwrap().socket)
         .collect();
     for _ in 0..1000 {
         tool.terminal.write(b"a").unwrap();

@@ -3,8 +3,13 @@
 // Beside tests too: an `unwrap` of a test is one of its assertions.
 #![allow(clippy::unwrap_used)]
 
+mod baseline;
 mod direct;
 mod ending;
 mod flow;
+mod framed;
+mod frames;
+mod judge;
+mod queries;
 mod streams;
 mod tool;

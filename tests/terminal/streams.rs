@@ -7,7 +7,9 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use st2_tools::terminal::{AttachError, Bounds, Mode, ReadError, Replay, RingPool, Terminal};
+use st2_tools::terminal::{
+    AttachError, Bounds, Framing, Mode, ReadError, Replay, RingPool, Terminal,
+};
 
 use crate::tool::{PATIENCE, Tool, client, raw_pty, soon, spawn};
 
@@ -25,11 +27,11 @@ pub async fn rest(mut socket: UnixStream) -> Vec<u8> {
 async fn a_stream_begins_where_it_is_told_to() {
     let mut tool = Tool::start("printf 0123456789; read -r _; printf abc", Terminal::MIN_RING);
     tool.first(10).await;
-    let attach = |replay| tool.terminal.attach(Mode::Observe, replay);
+    let attach = |replay| tool.terminal.attach(Mode::Observe, Framing::Raw(replay));
     let all = attach(Replay::Retained).unwrap();
     let some = attach(Replay::From(7)).unwrap();
     let next = attach(Replay::Nothing).unwrap();
-    assert_eq!((all.begin, some.begin, next.begin), (0, 7, 10));
+    assert_eq!((all.begin, some.begin, next.begin), (Some(0), Some(7), Some(10)));
     let beyond = attach(Replay::From(11)).unwrap_err();
     let expected = ReadError::BadCursor { cursor: 11, end: 10 };
     assert!(matches!(beyond, AttachError::Cursor(error) if error == expected), "{beyond}");
@@ -46,9 +48,9 @@ async fn a_stream_begins_where_it_is_told_to() {
 async fn a_stream_attached_after_the_end_shows_what_is_retained() {
     let mut tool = Tool::start("seq 10000; printf end", Terminal::MIN_RING);
     tool.finished().await;
-    let stream = tool.terminal.attach(Mode::Control, Replay::Retained).unwrap();
+    let stream = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
     let stats = tool.terminal.stats();
-    assert_eq!(stream.begin, stats.bytes_dropped);
+    assert_eq!(stream.begin, Some(stats.bytes_dropped));
     let shown = rest(stream.socket).await;
     assert_eq!(shown.len() as u64, stats.bytes_out - stats.bytes_dropped);
     assert!(shown.ends_with(b"\n9999\n10000\nend"));
@@ -58,7 +60,7 @@ async fn a_stream_attached_after_the_end_shows_what_is_retained() {
 #[tokio::test]
 async fn a_session_has_four_streams_at_most() {
     let tool = Tool::start("exec cat", Terminal::MIN_RING);
-    let attach = || tool.terminal.attach(Mode::Observe, Replay::Retained);
+    let attach = || tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained));
     let mut streams: Vec<_> = (0..4).map(|_| attach().unwrap()).collect();
     let refused = attach().unwrap_err();
     assert!(matches!(refused, AttachError::TooManyStreams { limit: 4 }));
@@ -71,7 +73,8 @@ async fn a_session_has_four_streams_at_most() {
 #[tokio::test]
 async fn an_observer_cannot_write_and_its_leaving_is_seen_at_once() {
     let tool = Tool::start("exec cat", Terminal::MIN_RING);
-    let mut observer = tool.terminal.attach(Mode::Observe, Replay::Retained).unwrap().socket;
+    let mut observer =
+        tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap().socket;
     tool.attached(1).await;
     assert_eq!(observer.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
     tool.terminal.write(b"shown").unwrap();
@@ -83,7 +86,8 @@ async fn an_observer_cannot_write_and_its_leaving_is_seen_at_once() {
 #[tokio::test]
 async fn a_client_that_sends_no_more_still_sees_output_until_it_leaves() {
     let tool = Tool::start("exec cat", Terminal::MIN_RING);
-    let mut socket = tool.terminal.attach(Mode::Control, Replay::Retained).unwrap().socket;
+    let mut socket =
+        tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap().socket;
     socket.write_all(b"from client").unwrap();
     socket.shutdown(Shutdown::Write).unwrap();
     soon(tool.first(11)).await;
@@ -106,7 +110,8 @@ async fn a_client_that_sends_no_more_still_sees_output_until_it_leaves() {
 async fn what_a_client_sent_before_it_left_is_input() {
     let tool = Tool::start("while printf .; do :; done & exec cat >/dev/null", Terminal::MIN_RING);
     for round in 1..=100 {
-        let mut socket = tool.terminal.attach(Mode::Control, Replay::Nothing).unwrap().socket;
+        let mut socket =
+            tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Nothing)).unwrap().socket;
         socket.write_all(&[b'x'; 9000]).unwrap();
         drop(socket);
         tool.attached(0).await;
@@ -118,7 +123,8 @@ async fn what_a_client_sent_before_it_left_is_input() {
 async fn a_client_with_unread_input_sees_the_end_and_not_an_error() {
     let mut tool = Tool::start("printf bye; read -r _", Terminal::MIN_RING);
     tool.first(3).await;
-    let mut socket = tool.terminal.attach(Mode::Control, Replay::Retained).unwrap().socket;
+    let mut socket =
+        tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap().socket;
     let typing = std::thread::spawn({
         let mut socket = socket.try_clone().unwrap();
         // Ends with the first write that the broker's end refuses.
@@ -141,7 +147,7 @@ async fn dropping_the_last_clone_ends_streams_and_hangs_up_the_tool() {
     let terminal = Terminal::start(controller, user, Bounds::default(), &pool).unwrap();
     let clone = terminal.clone();
     drop(terminal);
-    let stream = clone.attach(Mode::Control, Replay::Retained).unwrap();
+    let stream = clone.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
     clone.write(b"alive").unwrap();
     soon(clone.read_wait(0, 1, PATIENCE)).await.unwrap();
     drop(clone);

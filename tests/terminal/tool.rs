@@ -100,7 +100,7 @@ impl Tool {
     /// Waits for the leader's end and reads the rest.
     pub async fn finished(&mut self) {
         self.exited().await;
-        soon(self.terminal.drain(PATIENCE)).await;
+        soon(self.terminal.drain(PATIENCE, 7)).await;
     }
 
     /// Waits until so many bytes have been written, and gives them.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde_json::json;
 use tokio::sync::watch;
 use zbus::message::Header;
 
@@ -16,7 +17,8 @@ use crate::{
     },
     config::Limits,
     engine::{self, Act, Caller, EndWish, State},
-    terminal::Terminal,
+    host::pty::Size,
+    terminal::{Framing, Mode, Replay, Stats, Terminal},
 };
 
 impl Session {
@@ -60,9 +62,61 @@ impl Session {
         ended(&mut state).await.map(|outcome| dict::outcome(Some(&outcome)))
     }
 
+    /// How a stream is to carry the session.
+    pub(super) fn framing(&self, options: &mut Options) -> Result<Framing, Error> {
+        let framed = options.one_of("framing", &[("raw", false), ("pty", true)])?.unwrap_or(false);
+        let replay = options.one_of("replay", &[("screen", true), ("none", false)])?;
+        let cursor = options.take("cursor")?;
+        if framed {
+            let (state, terminal) = (self.state.clone(), self.terminal.downgrade());
+            return Ok(Framing::Pty(Arc::new(move || status(&state.borrow(), terminal.stats()))));
+        }
+        Ok(Framing::Raw(match (cursor, replay) {
+            (Some(cursor), _) => Replay::From(cursor),
+            (None, Some(false)) => Replay::Nothing,
+            (None, Some(true) | None) => Replay::Screen,
+        }))
+    }
+
+    /// Checks who is to be given a stream, and gives the terminal the size that it is to begin in.
+    pub(super) async fn make_ready(
+        &self,
+        mode: Mode,
+        size: Option<Size>,
+        caller: Caller,
+    ) -> Result<(), Error> {
+        if mode == Mode::Observe {
+            self.engine.find(&self.id, caller, Need::Observe).await?;
+            let text = "columns and rows go with mode \"control\" only";
+            return size.map_or(Ok(()), |_| Err(Error::InvalidArgs(text.to_owned())));
+        }
+        self.engine.find(&self.id, caller.clone(), Need::Control).await?;
+        self.make_way().await;
+        if let Some(size) = size {
+            self.engine.act(&self.id, caller, Act::Resize(size)).await?;
+        }
+        Ok(())
+    }
+
     pub(super) fn ending(&self) -> Option<Outcome> {
         self.state.borrow().view.outcome.clone()
     }
+}
+
+/// What STATUS of a framed stream tells.
+fn status(state: &State, stats: Option<Stats>) -> String {
+    let stats = stats.unwrap_or_default();
+    json!({
+        "id": state.view.facts.id.as_str(),
+        "phase": state.view.phase,
+        "pid": state.view.ran.as_ref().map(|ran| ran.pid),
+        "columns": state.size.columns,
+        "rows": state.size.rows,
+        "bytes_out": stats.bytes_out,
+        "bytes_in": stats.bytes_in,
+        "bytes_dropped": stats.bytes_dropped,
+    })
+    .to_string()
 }
 
 /// Waits for the outcome.

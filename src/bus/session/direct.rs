@@ -12,7 +12,6 @@ use crate::{
         options::{Options, size},
     },
     engine::Act,
-    host::pty::{self, Size},
 };
 
 impl Session {
@@ -40,7 +39,7 @@ impl Session {
         if let Some(size) = size {
             self.engine.act(&self.id, caller, Act::Resize(size)).await?;
         }
-        let size = self.size();
+        let size = self.terminal.size();
         let info = Dict::from([
             ("controller", Variant::Fd(Fd::from(held.controller))),
             ("begin", held.begin.into()),
@@ -62,12 +61,5 @@ impl Session {
                 self.terminal.take_back();
             }
         }
-    }
-
-    /// The size in force: a direct holder sets it in the kernel, and no event tells.
-    pub(super) fn size(&self) -> Size {
-        let state = self.state.borrow();
-        let kernel = state.held.then(|| self.terminal.controller(|fd| pty::size_of(fd).ok()));
-        kernel.flatten().flatten().unwrap_or(state.size)
     }
 }

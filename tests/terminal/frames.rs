@@ -1,0 +1,109 @@
+//! A client that speaks the frames of the attach stream, written from the protocol alone.
+
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    sync::Arc,
+};
+
+use st2_tools::terminal::{Framing, Mode};
+
+use crate::tool::{PATIENCE, Tool, client};
+
+pub const DATA: u8 = 0;
+pub const ATTACH: u8 = 1;
+pub const DETACH: u8 = 2;
+pub const RESIZE: u8 = 3;
+pub const EXIT: u8 = 4;
+pub const SCREEN: u8 = 5;
+pub const PEEK: u8 = 6;
+pub const STATUS: u8 = 7;
+pub const GEOMETRY: u8 = 10;
+pub const RESET_INPUT_MODES: u8 = 11;
+pub const CONNECTION_ERROR: u8 = 12;
+
+/// A frame that came.
+pub type Frame = (u8, Vec<u8>);
+
+pub struct Client(UnixStream);
+
+/// The payload of a size.
+pub fn size(columns: u16, rows: u16) -> Vec<u8> {
+    [rows.to_be_bytes(), columns.to_be_bytes()].concat()
+}
+
+/// A GEOMETRY frame.
+pub fn geometry(columns: u16, rows: u16) -> Frame {
+    (GEOMETRY, size(columns, rows))
+}
+
+impl Client {
+    /// A stream that has said nothing yet.
+    pub fn connect(tool: &Tool, mode: Mode) -> Self {
+        let framing = Framing::Pty(Arc::new(|| "{\"phase\":\"running\"}".to_owned()));
+        let socket = tool.terminal.attach(mode, framing).unwrap().socket;
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(socket)
+    }
+
+    /// One that has attached with control, from a terminal of this size.
+    pub fn attach(tool: &Tool, columns: u16, rows: u16) -> Self {
+        let mut client = Self::connect(tool, Mode::Control);
+        client.send(ATTACH, &size(columns, rows));
+        client
+    }
+
+    pub fn send(&mut self, kind: u8, payload: &[u8]) {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        self.0.write_all(&[&[kind][..], &length, payload].concat()).unwrap();
+    }
+
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    fn read(&mut self) -> Option<Frame> {
+        let mut header = [0; 5];
+        if self.0.read(&mut header[..1]).unwrap() == 0 {
+            return None;
+        }
+        self.0.read_exact(&mut header[1..]).unwrap();
+        let mut payload = vec![0; u32::from_be_bytes(header[1..].try_into().unwrap()) as usize];
+        self.0.read_exact(&mut payload).unwrap();
+        Some((header[0], payload))
+    }
+
+    /// The next frame; `None` at the end.
+    pub async fn next(&mut self) -> Option<Frame> {
+        let mut copy = Self(self.0.try_clone().unwrap());
+        client(move || copy.read()).await
+    }
+
+    /// The next frame, which must be one of this kind.
+    pub async fn expect(&mut self, kind: u8) -> Vec<u8> {
+        let (got, payload) = self.next().await.expect("a frame");
+        assert_eq!(got, kind, "{:?}", String::from_utf8_lossy(&payload));
+        payload
+    }
+
+    /// All frames to the end; those of DATA joined.
+    pub async fn rest(&mut self) -> Vec<Frame> {
+        let mut frames: Vec<Frame> = Vec::new();
+        while let Some((kind, payload)) = self.next().await {
+            match frames.last_mut() {
+                Some((DATA, last)) if kind == DATA => last.extend(payload),
+                _ => frames.push((kind, payload)),
+            }
+        }
+        frames
+    }
+
+    /// DATA until it ends with this text; other frames must not come.
+    pub async fn until(&mut self, end: &str) -> Vec<u8> {
+        let mut text = Vec::new();
+        while !text.ends_with(end.as_bytes()) {
+            text.extend(self.expect(DATA).await);
+        }
+        text
+    }
+}
