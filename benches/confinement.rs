@@ -13,8 +13,8 @@ use crate::{
     rig::{
         cost::Cost,
         launch::{Confined, Site},
-        placement::{Cast, Placement},
-        report::{Comparison, Measure, Metric, Report, Subject},
+        placement::{Placement, place},
+        report::{Bound, Measure, Metric, Report, Subject, Target},
     },
 };
 
@@ -34,35 +34,30 @@ const AT_MOST: f64 = 1.5;
 pub async fn run(plan: Plan) -> anyhow::Result<Report> {
     let site = Site::lay_out()?;
     let tiers = site.tiers()?;
-    let cast = Cast::alone()?;
     let openers: Vec<Option<&Confined>> =
         std::iter::once(None).chain(tiers.iter().map(Some)).collect();
-    let compare = |metric| {
-        move |tier: &Confined| Comparison {
-            metric,
-            of: tier.name,
-            to: BARE,
-            measure: Measure::Difference,
-            at_most: AT_MOST,
+    let target = |metric| {
+        move |tier: &Confined| {
+            Target::new(metric, tier.name, Measure::Difference(BARE), Bound::AtMost(AT_MOST))
         }
     };
-    let comparisons: Vec<_> =
-        [EXEC, EXIT].into_iter().flat_map(|metric| tiers.iter().map(compare(metric))).collect();
+    let targets: Vec<_> =
+        [EXEC, EXIT].into_iter().flat_map(|metric| tiers.iter().map(target(metric))).collect();
     let mut bench = Bench { site: &site, report: Report::new("confinement", &[]) };
     // What is first touched, read or linked costs once.
     for opener in &openers {
         bench.block(*opener, Placement::Free, 3).await?;
     }
-    bench.report = Report::new("confinement", &comparisons);
+    bench.report = Report::new("confinement", &targets);
     for round in 0..plan.rounds {
         for placement in Placement::BOTH {
-            cast.place(placement)?;
+            place(placement)?;
             for turn in 0..openers.len() {
                 bench.block(openers[(round + turn) % openers.len()], placement, plan.count).await?;
             }
         }
     }
-    cast.place(Placement::Free)?;
+    place(Placement::Free)?;
     Ok(bench.report)
 }
 

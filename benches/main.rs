@@ -4,9 +4,18 @@
 //! gives a [`Report`]. What they share is in [`rig`]. Nothing here passes or fails: a machine that others use decides
 //! about absolute times, so only ratios within one run mean something.
 
+mod bulk;
 mod confinement;
+mod crowd;
+mod echo;
+mod fanout;
+mod idle;
+mod memory;
 mod open;
+mod read;
 mod rig;
+mod unattended;
+mod vanish;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -40,6 +49,42 @@ enum Benchmark {
     Open,
     /// What confinement adds to an open, in each tier.
     Confinement,
+    /// An owner that vanishes, until the session's control group is empty.
+    Vanish,
+    /// A key, until it comes back through an attached stream.
+    Echo,
+    /// Much output to one stream: text, and zeros in raw mode.
+    Bulk,
+    /// Much output that nobody is attached for.
+    Unattended,
+    /// Much output to four streams.
+    Fanout,
+    /// Memory and threads, with and without sessions.
+    Memory,
+    /// A thousand live sessions.
+    Crowd,
+    /// Sessions in which nothing happens.
+    Idle,
+    /// `Read` over the bus.
+    Read,
+}
+
+impl Benchmark {
+    async fn run(self, plan: Plan) -> anyhow::Result<Report> {
+        match self {
+            Self::Open => open::run(plan).await,
+            Self::Confinement => confinement::run(plan).await,
+            Self::Vanish => vanish::run(plan).await,
+            Self::Echo => echo::run(plan).await,
+            Self::Bulk => bulk::run(plan).await,
+            Self::Unattended => unattended::run(plan).await,
+            Self::Fanout => fanout::run(plan).await,
+            Self::Memory => memory::run(plan).await,
+            Self::Crowd => crowd::run(plan).await,
+            Self::Idle => idle::run(plan).await,
+            Self::Read => read::run(plan).await,
+        }
+    }
 }
 
 /// How much is measured.
@@ -71,10 +116,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut reports = Vec::new();
     for benchmark in benchmarks {
-        let report: Report = match benchmark {
-            Benchmark::Open => runtime.block_on(open::run(plan))?,
-            Benchmark::Confinement => runtime.block_on(confinement::run(plan))?,
-        };
+        let report = runtime.block_on(benchmark.run(plan))?;
         println!("\n{report}");
         reports.push(report.to_json());
     }

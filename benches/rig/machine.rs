@@ -1,6 +1,6 @@
 //! Where and when something was measured.
 
-use std::{fmt, fs, process::Command};
+use std::{collections::BTreeMap, fmt, fs, process::Command};
 
 use serde::Serialize;
 
@@ -19,6 +19,8 @@ pub struct Machine {
     pub systemd: String,
     /// Of the bus: the first line of `dbus-daemon --version`.
     pub bus: String,
+    /// Versions of the peers that are installed.
+    pub peers: BTreeMap<&'static str, String>,
     /// Processes that wanted a CPU in the last minute, others' included: how noisy the figures are.
     pub load: String,
 }
@@ -37,6 +39,14 @@ impl Machine {
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             systemd: first_line("systemctl", &["--version"]),
             bus: first_line("dbus-daemon", &["--version"]),
+            peers: [
+                ("dtach", first_line("dtach", &["--version"])),
+                ("tmux", first_line("tmux", &["-V"])),
+                ("shpool", first_line("shpool", &["version"])),
+            ]
+            .into_iter()
+            .filter(|(_, version)| !version.is_empty())
+            .collect(),
             load: read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned(),
         }
     }
@@ -44,8 +54,9 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { date, cpu, cpus, kernel, systemd, bus, load } = self;
-        write!(f, "{date}: {cpus} × {cpu}, Linux {kernel}, {systemd}, {bus}, load {load}")
+        let Self { date, cpu, cpus, kernel, systemd, bus, peers, load } = self;
+        write!(f, "{date}: {cpus} × {cpu}, Linux {kernel}, {systemd}, {bus}, load {load}")?;
+        peers.values().try_for_each(|version| write!(f, ", {version}"))
     }
 }
 

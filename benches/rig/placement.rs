@@ -1,16 +1,13 @@
 //! On which CPUs everything that takes part runs.
 
-use std::{fs, process};
+use std::{fs, io, path::Path, sync::OnceLock};
 
 use anyhow::Context;
 use nix::{
+    errno::Errno,
     sched::{CpuSet, sched_getaffinity, sched_setaffinity},
     unistd::Pid,
 };
-use zbus::{fdo::DBusProxy, names::BusName};
-
-/// Who takes part besides what is started while measuring.
-const SERVICES: [&str; 3] = ["org.freedesktop.DBus", "org.freedesktop.systemd1", "org.st2.Tools"];
 
 /// Where it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,19 +18,12 @@ pub enum Placement {
     Pinned,
 }
 
-/// The processes that are placed: the bus, the manager, the broker and this one; what they start follows them.
-#[derive(Debug)]
-pub struct Cast {
-    processes: Vec<u32>,
-    all: CpuSet,
-}
-
 impl Placement {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::Free, Self::Pinned];
 
     /// The word in reports.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Free => "free",
             Self::Pinned => "pinned",
@@ -41,48 +31,39 @@ impl Placement {
     }
 }
 
-impl Cast {
-    /// Finds out who takes part.
-    ///
-    /// # Errors
-    /// Where the bus does not know one of them.
-    pub async fn on(bus: &zbus::Connection) -> anyhow::Result<Self> {
-        let proxy = DBusProxy::new(bus).await?;
-        let mut processes = vec![process::id()];
-        for service in SERVICES {
-            let name = BusName::try_from(service)?;
-            let pid = proxy.get_connection_unix_process_id(name).await;
-            processes.push(pid.with_context(|| format!("cannot find {service}"))?);
-        }
-        Ok(Self { processes, all: sched_getaffinity(Pid::this())? })
-    }
-
-    /// This process alone, and what it starts.
-    ///
-    /// # Errors
-    /// As sched_getaffinity(2).
-    pub fn alone() -> anyhow::Result<Self> {
-        Ok(Self { processes: vec![process::id()], all: sched_getaffinity(Pid::this())? })
-    }
-
-    /// Places every thread of them.
-    ///
-    /// # Errors
-    /// As sched_setaffinity(2).
-    pub fn place(&self, placement: Placement) -> anyhow::Result<()> {
-        let cpus = match placement {
-            Placement::Free => self.all,
-            Placement::Pinned => first_of(&self.all)?,
+/// Places every thread of every process of the bed: the bus, the manager, the broker, the peers, the
+/// tools and this one; what they start follows them. What belongs to root there (the journal) stays.
+///
+/// # Errors
+/// As sched_setaffinity(2).
+pub fn place(placement: Placement) -> anyhow::Result<()> {
+    static ALL: OnceLock<CpuSet> = OnceLock::new();
+    // Nobody has been placed before the first call.
+    let now = sched_getaffinity(Pid::this())?;
+    let all = ALL.get_or_init(|| now);
+    let cpus = match placement {
+        Placement::Free => *all,
+        Placement::Pinned => first_of(all)?,
+    };
+    for process in numbers_in(Path::new("/proc"))? {
+        // It, or one of its threads, may have ended meanwhile.
+        let Ok(threads) = numbers_in(&Path::new("/proc").join(process.to_string()).join("task"))
+        else {
+            continue;
         };
-        for process in &self.processes {
-            for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-                let thread = thread?.file_name().to_string_lossy().parse()?;
-                sched_setaffinity(Pid::from_raw(thread), &cpus)
-                    .with_context(|| format!("cannot place thread {thread} of {process}"))?;
+        for thread in threads {
+            match sched_setaffinity(Pid::from_raw(thread), &cpus) {
+                Ok(()) | Err(Errno::ESRCH | Errno::EPERM) => {}
+                Err(errno) => Err(errno).with_context(|| format!("cannot place {thread}"))?,
             }
         }
-        Ok(())
     }
+    Ok(())
+}
+
+fn numbers_in(directory: &Path) -> io::Result<Vec<i32>> {
+    let entries = fs::read_dir(directory)?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
 fn first_of(all: &CpuSet) -> anyhow::Result<CpuSet> {

@@ -1,4 +1,4 @@
-//! What a benchmark found: series of measurements, and ratios between them.
+//! What a benchmark found: series of measurements, and what they are to be.
 
 use std::fmt;
 
@@ -23,28 +23,41 @@ pub struct Subject {
     pub condition: &'static str,
 }
 
-/// How one subject compares with another, by their medians.
+/// What a median is to be, where it was measured.
 #[derive(Debug, Clone, Copy)]
-pub struct Comparison {
-    /// What of them.
+pub struct Target {
+    /// Of what.
     pub metric: Metric,
     /// Whose.
     pub of: &'static str,
-    /// Relative to whose.
-    pub to: &'static str,
-    /// By what.
+    /// What is made of it.
     pub measure: Measure,
-    /// What it is to be at most.
-    pub at_most: f64,
+    /// What that is to be.
+    pub bound: Bound,
+    /// The only condition it is about; `None` where it is about each.
+    pub condition: Option<&'static str>,
 }
 
-/// What is made of two medians.
+/// What is made of a median.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// The quotient.
-    Ratio,
-    /// The difference: what the one costs more, in the metric's unit.
-    Difference,
+    /// The quotient by another subject's.
+    Ratio(&'static str),
+    /// The difference to another subject's: what the one costs more, in the metric's unit.
+    Difference(&'static str),
+    /// Itself.
+    Value,
+    /// The quotient of the 99th percentile by it.
+    Spread,
+}
+
+/// What something is to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// No more.
+    AtMost(f64),
+    /// No less.
+    AtLeast(f64),
 }
 
 /// Everything that one benchmark found.
@@ -52,7 +65,7 @@ pub enum Measure {
 pub struct Report {
     title: &'static str,
     series: Vec<Series>,
-    comparisons: Vec<Comparison>,
+    targets: Vec<Target>,
 }
 
 #[derive(Debug)]
@@ -64,8 +77,8 @@ struct Series {
 
 impl Report {
     /// An empty one.
-    pub fn new(title: &'static str, comparisons: &[Comparison]) -> Self {
-        Self { title, series: Vec::new(), comparisons: comparisons.to_vec() }
+    pub fn new(title: &'static str, targets: &[Target]) -> Self {
+        Self { title, series: Vec::new(), targets: targets.to_vec() }
     }
 
     /// Adds a measurement.
@@ -77,16 +90,27 @@ impl Report {
         }
     }
 
+    /// Orders the subjects by their names, which otherwise stand as they were first measured.
+    pub fn order(&mut self, names: &[&str]) {
+        self.series.sort_by_key(|series| {
+            let name = names.iter().position(|name| *name == series.subject.name);
+            (series.subject.condition, name)
+        });
+    }
+
     /// Everything, as JSON.
     pub fn to_json(&self) -> Value {
         let series = self.series.iter().map(Series::to_json).collect::<Vec<_>>();
-        let found = self.compared().map(|(condition, comparison, found)| {
-            let Comparison { metric, of, to, measure, at_most } = comparison;
-            json!({ "condition": condition, "metric": metric.name, "of": of, "to": to,
-                measure.as_str(): found, "at_most": at_most })
+        let judged = self.judged().map(|(condition, target, found)| {
+            let Target { metric, of, measure, bound, .. } = target;
+            let (measured, to) = measure.named();
+            let (bounded, limit) = bound.named();
+            json!({ "condition": condition, "metric": metric.name, "unit": metric.unit, "of": of,
+                "to": to, "measure": measured, "found": found, bounded: limit,
+                "met": bound.holds(found) })
         });
-        let found = found.collect::<Vec<_>>();
-        json!({ "title": self.title, "series": series, "comparisons": found })
+        let judged = judged.collect::<Vec<_>>();
+        json!({ "title": self.title, "series": series, "targets": judged })
     }
 
     fn find(&self, subject: Subject, metric: Metric) -> Option<&Series> {
@@ -101,22 +125,26 @@ impl Report {
         first_of_each(self.series.iter().map(|series| series.metric))
     }
 
-    /// Every comparison under every condition that both were measured under.
-    fn compared(&self) -> impl Iterator<Item = (&'static str, &Comparison, f64)> {
+    /// Every target under every condition that all it needs was measured under.
+    fn judged(&self) -> impl Iterator<Item = (&'static str, &Target, f64)> {
         let conditions = first_of_each(self.subjects().iter().map(|subject| subject.condition));
         conditions.into_iter().flat_map(move |condition| {
-            self.comparisons.iter().filter_map(move |comparison| {
-                let median = |name| {
-                    let series = self.find(Subject { name, condition }, comparison.metric)?;
-                    Some(series.percentile(50))
-                };
-                let (of, to) = (median(comparison.of)?, median(comparison.to)?);
-                let found = match comparison.measure {
-                    Measure::Ratio => of / to,
-                    Measure::Difference => of - to,
-                };
-                Some((condition, comparison, found))
-            })
+            let targets = self.targets.iter();
+            let meant = targets.filter(move |t| t.condition.is_none_or(|only| only == condition));
+            meant
+                .filter_map(move |target| Some((condition, target, self.found(target, condition)?)))
+        })
+    }
+
+    fn found(&self, target: &Target, condition: &'static str) -> Option<f64> {
+        let series = |name| self.find(Subject { name, condition }, target.metric);
+        let of = series(target.of)?;
+        let median = of.percentile(50);
+        Some(match target.measure {
+            Measure::Ratio(to) => median / series(to)?.percentile(50),
+            Measure::Difference(to) => median - series(to)?.percentile(50),
+            Measure::Value => median,
+            Measure::Spread => of.percentile(99) / median,
         })
     }
 
@@ -140,11 +168,60 @@ impl Report {
     }
 }
 
+impl Target {
+    /// About each condition.
+    pub const fn new(metric: Metric, of: &'static str, measure: Measure, bound: Bound) -> Self {
+        Self { metric, of, measure, bound, condition: None }
+    }
+
+    /// About this condition only.
+    pub const fn only(mut self, condition: &'static str) -> Self {
+        self.condition = Some(condition);
+        self
+    }
+
+    /// A sentence: what was found, what it is to be, and whether it is.
+    fn sentence(&self, condition: &str, found: f64) -> String {
+        let Self { metric: Metric { name, unit }, of, measure, bound, .. } = self;
+        let (found_text, unit) = match measure {
+            Measure::Ratio(to) => (format!("{found:.3} × {to}"), ""),
+            Measure::Difference(to) => (format!("{to} and {found:.2} {unit} more"), *unit),
+            Measure::Value => (format!("{found:.2} {unit}"), *unit),
+            Measure::Spread => (format!("{found:.2} × its median at the 99th percentile"), ""),
+        };
+        let verdict = if bound.holds(found) { "met" } else { "MISSED" };
+        let limit = match bound {
+            Bound::AtMost(limit) => format!("≤ {limit} {unit}"),
+            Bound::AtLeast(limit) => format!("≥ {limit} {unit}"),
+        };
+        let place = if condition.is_empty() { String::new() } else { format!(", {condition}") };
+        format!("{name}{place}: {of} is {found_text} (to be {}): {verdict}", limit.trim_end())
+    }
+}
+
 impl Measure {
-    fn as_str(self) -> &'static str {
+    fn named(self) -> (&'static str, Option<&'static str>) {
         match self {
-            Self::Ratio => "ratio",
-            Self::Difference => "difference",
+            Self::Ratio(to) => ("ratio", Some(to)),
+            Self::Difference(to) => ("difference", Some(to)),
+            Self::Value => ("value", None),
+            Self::Spread => ("p99 by p50", None),
+        }
+    }
+}
+
+impl Bound {
+    fn named(self) -> (&'static str, f64) {
+        match self {
+            Self::AtMost(limit) => ("at_most", limit),
+            Self::AtLeast(limit) => ("at_least", limit),
+        }
+    }
+
+    fn holds(self, found: f64) -> bool {
+        match self {
+            Self::AtMost(limit) => found <= limit,
+            Self::AtLeast(limit) => found >= limit,
         }
     }
 }
@@ -167,22 +244,17 @@ impl Series {
 
 impl fmt::Display for Series {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2} / {:.2}", self.percentile(50), self.percentile(99))
+        let (p50, p99) = (self.percentile(50), self.percentile(99));
+        let places = if 0.0 < p50 && p50 < 0.1 { 4 } else { 2 };
+        write!(f, "{p50:.places$} / {p99:.places$}")
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: p50 / p99\n\n{}\n", self.title, self.table())?;
-        for (condition, comparison, found) in self.compared() {
-            let Comparison { metric: Metric { name, unit }, of, to, measure, at_most } = comparison;
-            let is = match measure {
-                Measure::Ratio => format!("{found:.2} × {to} (to be ≤ {at_most})"),
-                Measure::Difference => {
-                    format!("{to} and {found:.2} {unit} more (to be ≤ {at_most} {unit})")
-                }
-            };
-            writeln!(f, "{name}, {condition}: {of} is {is}")?;
+        for (condition, target, found) in self.judged() {
+            writeln!(f, "{}", target.sentence(condition, found))?;
         }
         Ok(())
     }
