@@ -32,9 +32,7 @@ use st2_tools::{
     },
     launch::{
         report::{Gap, Tier},
-        spec::{
-            Access, ConfinementSpec, Failure, Grant, LaunchSpec, Network, OwnRoot, Step, Target,
-        },
+        spec::{Access, ConfinementSpec, Failure, Grant, LaunchSpec, Step, Target},
     },
 };
 use tokio::io::Interest;
@@ -62,23 +60,15 @@ fn spec(argv: &[&str]) -> LaunchSpec {
     let read = Access { read: true, execute: true, ..Access::default() };
     let terminal = Access { read: true, write: true, device: true, ..Access::default() };
     let grant = |target, access| Grant { target, access, optional: false };
+    let grants = vec![
+        grant(Target::Path("/".into()), read),
+        grant(Target::Path("/dev/null".into()), terminal),
+        grant(Target::OwnTerminal, terminal),
+    ];
     LaunchSpec {
         argv: argv.iter().map(Into::into).collect(),
         environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-        confinement: ConfinementSpec {
-            tier: Tier::Seccomp,
-            grants: vec![
-                grant(Target::Path("/".into()), read),
-                grant(Target::Path("/dev/null".into()), terminal),
-                grant(Target::OwnTerminal, terminal),
-            ],
-            sockets: Vec::new(),
-            network: Network::None,
-            root: OwnRoot::default(),
-            no_user_namespace: false,
-            landlock_abi_cap: None,
-            allow_degraded: false,
-        },
+        confinement: ConfinementSpec::new(Tier::Seccomp, grants),
         umask: 0o077,
         nofile_soft: 1024,
         oom_score_adj: 200,

@@ -70,6 +70,24 @@ pub struct ConfinementSpec {
     pub allow_degraded: bool,
 }
 
+impl ConfinementSpec {
+    /// These grants and nothing else: no socket of another, no network, a root without anything beside, all that the
+    /// kernel enforces.
+    #[must_use]
+    pub fn new(tier: Tier, grants: Vec<Grant>) -> Self {
+        Self {
+            tier,
+            grants,
+            sockets: Vec::new(),
+            network: Network::None,
+            root: OwnRoot::default(),
+            no_user_namespace: false,
+            landlock_abi_cap: None,
+            allow_degraded: false,
+        }
+    }
+}
+
 /// What a root made for one tool holds beside what is granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnRoot {

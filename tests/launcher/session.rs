@@ -24,8 +24,8 @@ use nix::{
 use st2_tools::launch::{
     report::{Report, Tier},
     spec::{
-        Access, ConfinementSpec, Failure, FromLauncher, Grant, LaunchSpec, Network, OwnRoot,
-        Protected, Slot, Supervise, Target, ToLauncher,
+        Access, ConfinementSpec, Failure, FromLauncher, Grant, LaunchSpec, Protected, Slot,
+        Supervise, Target, ToLauncher,
     },
     wire::{self, Decoder},
 };
@@ -68,16 +68,7 @@ impl Place {
         LaunchSpec {
             argv,
             environment: BTreeMap::from([("PATH".into(), path), ("ANSWER".into(), "42".into())]),
-            confinement: ConfinementSpec {
-                tier: Tier::Seccomp,
-                grants: self.grants(),
-                sockets: Vec::new(),
-                network: Network::None,
-                root: OwnRoot::default(),
-                no_user_namespace: false,
-                landlock_abi_cap: None,
-                allow_degraded: false,
-            },
+            confinement: ConfinementSpec::new(Tier::Seccomp, self.grants()),
             umask: 0o077,
             nofile_soft: 1024,
             oom_score_adj: 200,

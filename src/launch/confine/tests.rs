@@ -8,7 +8,7 @@ use std::{
 use super::*;
 use crate::launch::{
     report::Gap,
-    spec::{Access, Grant, OwnRoot, Protected, SocketGrant, Target},
+    spec::{Access, Grant, Protected, SocketGrant, Target},
 };
 
 const READ: Access = Access { read: true, write: false, execute: false, device: false };
@@ -20,16 +20,7 @@ fn grant(target: impl Into<PathBuf>, access: Access, optional: bool) -> Grant {
 }
 
 fn spec(grants: Vec<Grant>, network: Network) -> ConfinementSpec {
-    ConfinementSpec {
-        tier: Tier::Seccomp,
-        grants,
-        sockets: Vec::new(),
-        network,
-        root: OwnRoot::default(),
-        no_user_namespace: false,
-        landlock_abi_cap: None,
-        allow_degraded: false,
-    }
+    ConfinementSpec { network, ..ConfinementSpec::new(Tier::Seccomp, grants) }
 }
 
 /// Prepares only: nothing of the test is restricted.

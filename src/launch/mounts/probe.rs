@@ -15,7 +15,7 @@ use super::{MountError, Plan, error::at};
 use crate::launch::{
     confine::Descriptors,
     report::Tier,
-    spec::{Access, ConfinementSpec, Grant, Network, OwnRoot, Target},
+    spec::{Access, ConfinementSpec, Grant, Target},
 };
 
 /// The launcher's one option: makes a root of its own, then ends, with status 0 where that went well.
@@ -47,16 +47,7 @@ fn probe() -> Result<(), MountError> {
         access,
         optional: false,
     });
-    let spec = ConfinementSpec {
-        tier: Tier::Mounts,
-        grants: grants.into(),
-        sockets: Vec::new(),
-        network: Network::None,
-        root: OwnRoot::default(),
-        no_user_namespace: false,
-        landlock_abi_cap: None,
-        allow_degraded: false,
-    };
+    let spec = ConfinementSpec::new(Tier::Mounts, grants.into());
     let workspace = open("/usr")?;
     let mut plan = Plan::new(&spec, workspace.as_fd())?;
     for grant in &spec.grants {
