@@ -8,10 +8,6 @@ use std::{
     time::Duration,
 };
 
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
 use st2_tools::{
     broker::{name::UnitName, outcome::Ending},
     host::{
@@ -23,7 +19,11 @@ use st2_tools::{
 use tokio::sync::Mutex;
 use zbus::Connection;
 
+use stopped::Stopped;
 use support::{SOON, has_members, host, is_forgotten, placed, property, shell, spec, systemctl};
+
+#[path = "support/stopped.rs"]
+mod stopped;
 
 #[path = "host/support.rs"]
 #[allow(dead_code)]
@@ -70,34 +70,13 @@ async fn a_sweep_ends_what_is_ours_and_nothing_else() {
     assert_eq!(host.sweep().await.unwrap(), 0);
 }
 
-/// The user manager's process, stopped until this is dropped.
-struct Stopped(Pid);
-
-impl Stopped {
-    async fn manager() -> Self {
-        let connection = Connection::session().await.unwrap();
-        let bus = zbus::fdo::DBusProxy::new(&connection).await.unwrap();
-        let name = "org.freedesktop.systemd1".try_into().unwrap();
-        let pid = bus.get_connection_unix_process_id(name).await.unwrap();
-        let pid = Pid::from_raw(pid.cast_signed());
-        kill(pid, Signal::SIGSTOP).unwrap();
-        Self(pid)
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        kill(self.0, Signal::SIGCONT).unwrap();
-    }
-}
-
 #[tokio::test]
 async fn a_manager_that_does_not_answer_is_a_typed_error_and_leaves_nothing() {
     let _alone = MANAGER.lock().await;
     let host = host().await;
     let spec = spec("silent");
     let (mut child, _gate) = shell("exec sleep 1000");
-    let stopped = Stopped::manager().await;
+    let stopped = Stopped::manager(&Connection::session().await.unwrap()).await;
     let error = host.place(&spec, child.process()).await.unwrap_err();
     assert!(matches!(error, HostError::Silent { .. }), "{error}");
     assert_eq!(error.errno(), libc::ETIMEDOUT);
@@ -119,7 +98,7 @@ async fn a_manager_that_does_not_answer_delays_no_kill() {
     let spec = spec("killsilent");
     let (scope, mut child) = placed(&host, &spec, "trap '' TERM HUP; sleep 1000 & wait").await;
     has_members(&scope, 2).await;
-    let stopped = Stopped::manager().await;
+    let stopped = Stopped::manager(&Connection::session().await.unwrap()).await;
     scope.kill().await.unwrap();
     let emptied = tokio::time::timeout(Duration::from_secs(1), scope.emptied(SOON)).await;
     assert_eq!(emptied.unwrap(), 0);

@@ -2,18 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
 use serde_bytes::Bytes;
 use st2_tools::client::Dict;
-use zbus::fdo::DBusProxy;
 
 use super::ending::Nasty;
 use crate::support::{
-    Broker, Bus, error_of, lives, manager, outcome, output_until, short, soon, until, within,
-    workspace,
+    Broker, error_of, lives, manager, outcome, output_until, short, soon, stopped::Stopped, until,
+    within, workspace,
 };
 
 #[tokio::test]
@@ -46,27 +41,6 @@ async fn sessions_go_on_while_the_manager_starts_anew() {
     until("no unit", || manager::session_units().is_empty()).await;
 }
 
-/// A user manager that is stopped until this is dropped.
-struct Stopped(Pid);
-
-impl Stopped {
-    async fn stop(bus: &Bus) -> Self {
-        let connection = bus.connect().await;
-        let dbus = DBusProxy::new(&connection).await.unwrap();
-        let name = "org.freedesktop.systemd1".try_into().unwrap();
-        let pid = dbus.get_connection_unix_process_id(name).await.unwrap();
-        let pid = Pid::from_raw(pid.cast_signed());
-        kill(pid, Signal::SIGSTOP).unwrap();
-        Self(pid)
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        kill(self.0, Signal::SIGCONT).unwrap();
-    }
-}
-
 #[tokio::test]
 async fn a_manager_that_does_not_answer_delays_no_end_and_fails_what_opens() {
     let (broker, place) = (Broker::unit().await, workspace());
@@ -75,7 +49,7 @@ async fn a_manager_that_does_not_answer_delays_no_end_and_fails_what_opens() {
     let leaving = client.run(place.path(), &["cat"]).await;
     let killed = Nasty::open(&client, place.path(), Dict::new()).await;
     let closed = Nasty::open(&client, place.path(), Dict::new()).await;
-    let stopped = Stopped::stop(&broker.bus).await;
+    let stopped = Stopped::manager(&broker.bus.connect().await).await;
 
     let nothing = Dict::new();
     let options = within(place.path()).with("argv", vec!["cat".to_owned()]);

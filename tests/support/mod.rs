@@ -15,6 +15,7 @@ pub mod ran;
 pub mod repository;
 pub mod running;
 pub mod screen;
+pub mod stopped;
 pub mod tools;
 
 use std::{
