@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::policy::{
-    off_limits::OffLimits, settled::settled, sockets::SocketFault, surroundings::Surroundings,
+    off_limits::OffLimits, settled::Settler, sockets::SocketFault, surroundings::Surroundings,
 };
 
 /// Most symlinks on the way, as in the kernel (path_resolution(7)).
@@ -89,7 +89,8 @@ pub(super) fn never(
         known.is_ok_and(|known| (known.dev(), known.ino()) == (socket.dev(), socket.ino()))
     };
     let mut places = places(surroundings).into_iter();
-    let found = places.find(|(place, _)| path.starts_with(settled(place)) || is_same(place));
+    let mut settler = Settler::default();
+    let found = places.find(|(place, _)| path.starts_with(settler.settle(place)) || is_same(place));
     found.map(|(_, fault)| fault)
 }
 
