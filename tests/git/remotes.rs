@@ -2,6 +2,7 @@
 
 use super::{servers::Remote, tools::broker};
 use crate::support::{
+    Client,
     keys::SshAgent,
     ran::run,
     repository::{Repository, git},
@@ -13,6 +14,14 @@ const WITH_SOCKETS: [&str; 2] = ["mounts", "resolve-unix"];
 
 fn commit(repository: &Repository, subject: &str) {
     git(repository.path(), &["commit", "--quiet", "--allow-empty", "--message", subject]);
+}
+
+/// Fetches what came to be elsewhere.
+async fn fetches(client: &Client, remote: &Remote, repository: &Repository, tier: &str) {
+    remote.commit("from elsewhere");
+    run(client, "git", repository.path(), &["fetch"]).await.worked();
+    let fetched = git(repository.path(), &["log", "-1", "--format=%s", "origin/main"]);
+    assert_eq!(fetched.trim(), "from elsewhere", "{tier}");
 }
 
 #[tokio::test]
@@ -29,10 +38,7 @@ async fn over_ssh_git_fetches_and_pushes_with_the_agent_where_the_tier_can_grant
             assert!(pushed.has_gap("granted-sockets"), "{tier}: {pushed:?}");
             pushed.worked();
             assert_eq!(remote.subject(), "from inside");
-            remote.commit("from elsewhere");
-            run(&client, "git", repository.path(), &["fetch"]).await.worked();
-            let fetched = git(repository.path(), &["log", "-1", "--format=%s", "origin/main"]);
-            assert_eq!(fetched.trim(), "from elsewhere", "{tier}");
+            fetches(&client, &remote, &repository, &tier).await;
         } else {
             // The key is there, and nobody to sign with it.
             pushed.failed("Permission denied (publickey)");
@@ -53,10 +59,7 @@ async fn over_https_git_fetches_and_pushes_in_every_tier() {
         commit(&repository, "from inside");
         run(&client, "git", repository.path(), &["push"]).await.worked();
         assert_eq!(remote.subject(), "from inside", "{tier}");
-        remote.commit("from elsewhere");
-        run(&client, "git", repository.path(), &["fetch"]).await.worked();
-        let fetched = git(repository.path(), &["log", "-1", "--format=%s", "origin/main"]);
-        assert_eq!(fetched.trim(), "from elsewhere", "{tier}");
+        fetches(&client, &remote, &repository, &tier).await;
     }
 }
 
