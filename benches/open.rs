@@ -123,7 +123,8 @@ impl Bench {
         let spoke = match opener {
             Opener::Broker => {
                 let session = self.broker.open(SPEAKING).await?.session;
-                let wait = ReadOptions { wait: Some(Duration::from_secs(10)) };
+                let wait =
+                    ReadOptions { wait: Some(Duration::from_secs(10)), ..ReadOptions::default() };
                 let chunk = session.read(0, 1, &wait).await?;
                 let spoke = Instant::now();
                 anyhow::ensure!(!chunk.data.is_empty(), "the tool said nothing");

@@ -15,5 +15,6 @@ mod bus {
     mod hardening;
     mod limits;
     mod ownership;
+    mod pipes;
     mod sessions;
 }

@@ -32,7 +32,7 @@ use st2_tools::{
     },
     launch::{
         report::{Gap, Tier},
-        spec::{Access, ConfinementSpec, Failure, Grant, LaunchSpec, Step, Target},
+        spec::{Access, ConfinementSpec, Failure, Grant, Io, LaunchSpec, Step, Target},
     },
 };
 use tokio::io::Interest;
@@ -68,6 +68,7 @@ fn spec(argv: &[&str]) -> LaunchSpec {
     LaunchSpec {
         argv: argv.iter().map(Into::into).collect(),
         environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+        io: Io::Pty,
         confinement: ConfinementSpec::new(Tier::Seccomp, grants),
         umask: 0o077,
         nofile_soft: 1024,
@@ -94,7 +95,7 @@ fn scope(test: &str) -> ScopeSpec {
 /// Hands a specification to a launcher and brings it to the gate.
 async fn ready(launcher: &mut Launcher, spec: &LaunchSpec) -> Result<(), Failure> {
     let directory = open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).unwrap();
-    launcher.send_spec(spec, [directory.as_fd(); 3]).await?;
+    launcher.send_spec(spec, &[directory.as_fd(); 3]).await?;
     launcher.ready().await
 }
 

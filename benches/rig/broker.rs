@@ -132,7 +132,7 @@ impl Broker {
 
 /// Waits until the tool of a session has said so many bytes.
 pub async fn said(session: &Session, bytes: u64) -> anyhow::Result<()> {
-    let wait = ReadOptions { wait: Some(PATIENCE) };
+    let wait = ReadOptions { wait: Some(PATIENCE), ..ReadOptions::default() };
     let mut next = 0;
     while next < bytes {
         let chunk = session.read(next, READ_MAX, &wait).await?;

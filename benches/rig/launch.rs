@@ -144,7 +144,7 @@ impl Site {
         let mut launcher = Launcher::spawn(&self.launcher, pty.user)?;
         let directories =
             [resolved.workspace_fd.as_fd(), resolved.cwd_fd.as_fd(), self.tmpdir.as_fd()];
-        launcher.send_spec(&resolved.spec, directories).await?;
+        launcher.send_spec(&resolved.spec, &directories).await?;
         launcher.ready().await?;
         let started = launcher.release().await?;
         let executed = Instant::now();

@@ -179,6 +179,7 @@ impl From<ControlError> for Error {
             ControlError::NotClosed(_) | ControlError::RawMode(_) => {
                 Contract::NotPermitted(text).into()
             }
+            ControlError::NotATerminal(_) => Contract::NotATerminal(text).into(),
             ControlError::Write(error) => error.into(),
             ControlError::Host(_) | ControlError::Stopping => Self::Failed(text),
         }
@@ -187,7 +188,11 @@ impl From<ControlError> for Error {
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Self {
-        Contract::BadCursor(error.to_string()).into()
+        let text = error.to_string();
+        match error {
+            ReadError::BadCursor { .. } => Contract::BadCursor(text).into(),
+            ReadError::OneOutput => Self::InvalidArgs(text),
+        }
     }
 }
 
@@ -197,6 +202,7 @@ impl From<WriteError> for Error {
         match error {
             WriteError::InputFull { .. } => Contract::InputFull(text).into(),
             WriteError::TooLong { .. } => Contract::LimitReached(text).into(),
+            WriteError::NoStdin(_) => Contract::NotPermitted(text).into(),
             WriteError::Closed => Contract::Closed(text).into(),
         }
     }

@@ -95,13 +95,13 @@ impl Manager {
         call: &Header<'_>,
     ) -> Result<(OwnedObjectPath, Dict), Error> {
         let Surface { engine, callers, judge, publisher, .. } = &self.0;
-        let Opened { state, terminal, token } = opened;
+        let Opened { state, channel, token } = opened;
         let info = rows::info(&state.borrow(), token);
         let id = state.borrow().view.facts.id.clone();
         let path = session_path(&id);
         publisher.served(&id, state.clone(), Call::of(call));
         let session =
-            Session::new(engine.clone(), callers.clone(), state, terminal, judge.settings().limits);
+            Session::new(engine.clone(), callers.clone(), state, channel, judge.settings().limits);
         bus.object_server()
             .at(&path, Guarded::new(session, callers.clone()))
             .await
@@ -121,12 +121,15 @@ impl Manager {
     /// Open a session of a tool; answers once the tool's execve(2) has succeeded.
     ///
     /// Options: argv as or argv_bytes aay (appended to the declared command), workspace s (absolute path of a
-    /// directory), cwd s (inside it), env a{ss}, io s ("pty"), columns q and rows q (1 to 1000; 80 and 24), term s,
+    /// directory), cwd s (inside it), env a{ss}, io s ("pty", the default, or "pipe": no terminal; what the tool
+    /// declares), stdin s (of pipes: "closed", the default, is /dev/null, or "open"), io_fallback b (pipes where no pty
+    /// can be opened; their stdin is open by default), columns q and rows q (1 to 1000; 80 and 24), term s,
     /// lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t, timeout_ms t (0 is none), ring_bytes t (4096 to
     /// 4194304), memory_max t, tasks_max t, labels a{ss} (at most 16), bind_unit s (a unit that is active; the
     /// session ends when it stops), private b. A request only narrows what the tool declares.
     ///
-    /// Info: id s, unit s, pid u, token s (claims the lease), reused b, confinement a{sv}, columns q, rows q.
+    /// Info: id s, unit s, pid u, token s (claims the lease), reused b, io s, io_fallback b (only where pipes took the
+    /// place of a pty: true), confinement a{sv}, columns q, rows q (both 0 without a terminal).
     #[zbus(out_args("session", "info"))]
     async fn open(
         &self,
@@ -175,8 +178,8 @@ impl Manager {
 
     /// Judge a request as Open would, and open nothing: title s, source s, profiles as with profile_sources as,
     /// settings s (the files that decide), argv as, program s, cwd s, workspace s, environment as (names), read as,
-    /// write as, execute as, devices as, protect as, network s, sockets as, tier s, landlock_abi u, gaps as, and the
-    /// limits in force; or refusal s (the error's name) and message s.
+    /// write as, execute as, devices as, protect as, network s, sockets as, tier s, landlock_abi u, gaps as, io s,
+    /// stdin s, io_fallback b, and the limits in force; or refusal s (the error's name) and message s.
     #[zbus(out_args("explanation"))]
     async fn explain(&self, tool: String, options: Input) -> Result<Dict, Error> {
         let (judge, ask) = (self.0.judge.clone(), request(Options::new(options))?);
@@ -295,6 +298,7 @@ impl Manager {
             "attach-raw",
             "bind-unit",
             "pause",
+            "pipe",
             "private",
             "screen",
             "token-lease",

@@ -35,7 +35,7 @@ pub const ROOT: &str = "/org/st2/Tools";
 const PEER: &str = ":peer";
 
 /// Numbers the contract; grows with each addition.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A session's path.
 #[must_use]

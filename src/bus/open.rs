@@ -5,7 +5,8 @@ use std::{ffi::OsString, os::unix::ffi::OsStringExt};
 use super::{Error, options::Options};
 use crate::{
     broker::name::UnitName,
-    policy::request::{LeaseKind, Request},
+    launch::spec::Io,
+    policy::request::{LeaseKind, Request, Stdin},
 };
 
 /// Reads a request.
@@ -13,13 +14,14 @@ use crate::{
 /// # Errors
 /// `InvalidArgs`, naming the option and the rule.
 pub fn request(mut options: Options) -> Result<Request, Error> {
-    // A closed set of one, so that a client that asks for more is not silently given less.
-    options.one_of("io", &[("pty", ())])?;
     Ok(Request {
         argv: argv(&mut options)?,
         workspace: options.take::<String>("workspace")?.map(Into::into),
         cwd: options.take::<String>("cwd")?.map(Into::into),
         env: pairs(&mut options, "env")?,
+        io: options.one_of("io", &[("pty", Io::Pty), ("pipe", Io::Pipe)])?,
+        stdin: options.one_of("stdin", &[("closed", Stdin::Closed), ("open", Stdin::Open)])?,
+        io_fallback: options.take("io_fallback")?.unwrap_or_default(),
         columns: options.take("columns")?,
         rows: options.take("rows")?,
         term: options.take("term")?,

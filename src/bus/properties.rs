@@ -37,7 +37,7 @@ pub fn constant(state: &State) -> Vec<(&'static str, Variant<'static>)> {
         ("Workspace", dict::text(&facts.workspace).into()),
         ("Cwd", dict::text(&facts.cwd).into()),
         ("Unit", facts.unit.as_str().to_owned().into()),
-        ("Io", "pty".into()),
+        ("Io", state.io.as_str().into()),
         ("CreatedUsec", facts.created_usec.into()),
         ("Labels", facts.labels.clone().into()),
         ("Confinement", confinement.into()),

@@ -24,9 +24,13 @@ pub fn info(state: &State, token: String) -> Dict {
         ("unit", facts.unit.as_str().to_owned().into()),
         ("token", token.into()),
         ("reused", false.into()),
+        ("io", state.io.as_str().into()),
         ("columns", state.size.columns.into()),
         ("rows", state.size.rows.into()),
     ]);
+    if state.fell_back {
+        info.insert("io_fallback", true.into());
+    }
     if let Some(ran) = &state.view.ran {
         info.insert("pid", ran.pid.into());
         info.insert("confinement", dict::confinement(&ran.confinement).into());
@@ -103,6 +107,9 @@ fn granted(facts: Facts) -> Dict {
         ("tasks_max", facts.tasks_max.into()),
         ("ring_bytes", facts.ring_bytes.into()),
         ("direct", facts.direct.into()),
+        ("io", facts.io.as_str().into()),
+        ("io_fallback", facts.io_fallback.into()),
+        ("stdin", if facts.input { "open" } else { "closed" }.into()),
         ("columns", columns.into()),
         ("rows", rows.into()),
     ])

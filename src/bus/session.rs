@@ -22,11 +22,12 @@ use crate::{
     config::Limits,
     engine::{self, Act, Caller, EndWish, State},
     host::pty::Size,
-    terminal::{Mode, Terminal},
+    terminal::{Channel, Mode},
 };
 
 mod calls;
 mod direct;
+mod flow;
 
 /// The interface's name.
 pub const INTERFACE: &str = "org.st2.Tools.Session1";
@@ -38,7 +39,7 @@ pub struct Session {
     callers: Arc<Callers>,
     id: SessionId,
     state: watch::Receiver<State>,
-    terminal: Terminal,
+    channel: Channel,
     /// Who was lent the controller end last.
     holder: Mutex<Option<Caller>>,
     limits: Limits,
@@ -79,11 +80,12 @@ impl Session {
         }
         let modes = [("control", Mode::Control), ("observe", Mode::Observe)];
         let mode = options.one_of("mode", &modes)?.unwrap_or(Mode::Control);
-        let framing = self.framing(&mut options)?;
+        let terminal = self.terminal()?;
+        let framing = self.framing(terminal, &mut options)?;
         let size = size(&mut options)?;
         self.make_ready(mode, size, self.caller(&header, options.take("token")?)?).await?;
-        let attached = self.terminal.attach(mode, framing)?;
-        let size = self.terminal.size();
+        let attached = terminal.attach(mode, framing)?;
+        let size = terminal.size();
         let mut info = Dict::from([("columns", size.columns.into()), ("rows", size.rows.into())]);
         info.extend(attached.begin.map(|begin| ("begin", begin.into())));
         Ok((std::os::fd::OwnedFd::from(attached.socket).into(), info))
@@ -101,16 +103,19 @@ impl Session {
         let mut options = Options::new(options);
         let formatted = options.take("formatted")?.unwrap_or(false);
         self.admit(&header, &mut options, Need::Observe).await?;
-        let mut screen = dict::screen(self.terminal.screen().await?);
+        let terminal = self.terminal()?;
+        let mut screen = dict::screen(terminal.screen().await?);
         if formatted {
-            screen.insert("formatted", self.terminal.baseline()?.into());
+            screen.insert("formatted", terminal.baseline()?.into());
         }
         Ok(screen)
     }
 
     /// Read output from an absolute byte offset on. A begin beyond the cursor means a gap of that many bytes that
-    /// were dropped. Options: wait_ms t (wait so long for output or the end; at most 120000), token s. At most
-    /// 256 KiB an answer. Works the same after the end, on what is retained.
+    /// were dropped. Options: wait_ms t (wait so long for output or the end; at most 120000), stream s (of pipes:
+    /// "output" or "stderr" alone, with offsets of its own; without, both in the order in which they were read, the
+    /// cursor counting the bytes of both), token s. At most 256 KiB an answer. Eof says that nothing will follow. Works
+    /// the same after the end, on what is retained.
     #[zbus(out_args("data", "begin", "next", "eof"))]
     async fn read(
         &self,
@@ -119,22 +124,13 @@ impl Session {
         options: Input,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<(ByteBuf, u64, u64, bool), Error> {
-        let mut options = Options::new(options);
-        let wait: u64 = options.take("wait_ms")?.unwrap_or_default();
-        let most = self.limits.read_wait_ms;
-        if wait > most {
-            return Err(Error::InvalidArgs(format!("wait_ms {wait} is above {most}")));
-        }
-        self.admit(&header, &mut options, Need::Observe).await?;
-        let max = u64::from(max_bytes).min(self.limits.read_bytes);
-        let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let chunk = self.terminal.read_wait(cursor, max, Duration::from_millis(wait)).await?;
-        Ok((ByteBuf::from(chunk.bytes), chunk.begin, chunk.next, chunk.eof))
+        self.read_piece(cursor, max_bytes, Options::new(options), &header).await
     }
 
     /// Write input, all of it or, with an error, none; gives how many bytes were accepted since the session began.
     /// At most 64 KiB a call. Options: eof b (the terminal's end-of-file character follows; an error where the
-    /// program reads in raw mode), token s. A client that sends several waits for each answer, or their order is
+    /// program reads in raw mode; of pipes: stdin is closed after what was written), token s. NotPermitted where stdin
+    /// is closed. A client that sends several waits for each answer, or their order is
     /// not kept.
     #[zbus(out_args("accepted"))]
     async fn write(
@@ -143,19 +139,7 @@ impl Session {
         options: Input,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<u64, Error> {
-        let mut options = Options::new(options);
-        let eof = options.take("eof")?.unwrap_or(false);
-        let caller = self.caller(&header, options.take("token")?)?;
-        if let Some(outcome) = self.ending() {
-            return Err(Error::closed(&self.id, &outcome));
-        }
-        self.engine.find(&self.id, caller.clone(), Need::Control).await?;
-        let accepted = self.terminal.write(&data)?;
-        if !eof {
-            return Ok(accepted);
-        }
-        self.engine.act(&self.id, caller, Act::EndOfFile).await?;
-        Ok(self.terminal.stats().bytes_in)
+        self.write_piece(&data, Options::new(options), &header).await
     }
 
     /// Set the terminal's size, each 1 to 1000. Options: pixel_width q, pixel_height q, token s. The same size
@@ -174,16 +158,19 @@ impl Session {
             pixel_width: options.take("pixel_width")?.unwrap_or_default(),
             pixel_height: options.take("pixel_height")?.unwrap_or_default(),
         };
+        self.terminal()?;
         let caller = self.caller(&header, options.take("token")?)?;
         Ok(self.engine.act(&self.id, caller, Act::Resize(size)).await?)
     }
 
-    /// Send a signal to the terminal's foreground process group, by name: "SIGTERM" or "TERM".
+    /// Send a signal to the terminal's foreground process group, of pipes to that of the leader, by name: "SIGTERM" or
+    /// "TERM".
     async fn signal(&self, name: &str, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
         self.act(&header, Act::Signal(signal(name)?)).await
     }
 
-    /// Do what Ctrl-C would: a SIGINT where the terminal makes one of it, the character where the program reads it.
+    /// Do what Ctrl-C would: a SIGINT where the terminal makes one of it, the character where the program reads it; of
+    /// pipes, a SIGINT to the leader's process group.
     async fn interrupt(&self, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
         self.act(&header, Act::Interrupt).await
     }
@@ -274,10 +261,10 @@ impl Session {
         self.state.borrow().view.facts.unit.as_str().to_owned()
     }
 
-    /// "pty".
+    /// "pty" or "pipe".
     #[zbus(property(emits_changed_signal = "const"))]
     fn io(&self) -> &'static str {
-        "pty"
+        self.state.borrow().io.as_str()
     }
 
     /// When it was asked for, µs since the epoch.
@@ -325,16 +312,16 @@ impl Session {
         self.state.borrow().view.grace_deadline_usec
     }
 
-    /// Columns of the terminal. While it is held directly, a change is not announced before the hold ends.
+    /// Columns of the terminal; 0 without one. While it is held directly, a change is not announced before the hold ends.
     #[zbus(property)]
     fn columns(&self) -> u16 {
-        self.terminal.size().columns
+        self.channel.size().columns
     }
 
     /// Rows of the terminal, likewise.
     #[zbus(property)]
     fn rows_count(&self) -> u16 {
-        self.terminal.size().rows
+        self.channel.size().rows
     }
 
     /// The title that the tool has set; empty where it has not, and from a hold on until it does again.
@@ -365,7 +352,8 @@ impl Session {
     /// newest 64.
     #[zbus(property(emits_changed_signal = "false"))]
     fn unseen_at(&self) -> Vec<u64> {
-        self.terminal.holds().borrow().unseen_at().to_vec()
+        let terminal = self.channel.terminal();
+        terminal.map(|it| it.holds().borrow().unseen_at().to_vec()).unwrap_or_default()
     }
 
     /// How it ended; empty before.
@@ -377,24 +365,24 @@ impl Session {
     /// Bytes of output since it began, without those of UnseenAt.
     #[zbus(property(emits_changed_signal = "false"))]
     fn bytes_out(&self) -> u64 {
-        self.terminal.stats().bytes_out
+        self.channel.stats().bytes_out
     }
 
     /// Bytes of input accepted since it began.
     #[zbus(property(emits_changed_signal = "false"))]
     fn bytes_in(&self) -> u64 {
-        self.terminal.stats().bytes_in
+        self.channel.stats().bytes_in
     }
 
     /// Bytes of output that no reader can have any more.
     #[zbus(property(emits_changed_signal = "false"))]
     fn bytes_dropped(&self) -> u64 {
-        self.terminal.stats().bytes_dropped
+        self.channel.stats().bytes_dropped
     }
 
     /// When bytes last went either way, µs since the epoch.
     #[zbus(property(emits_changed_signal = "false"))]
     fn last_activity_usec(&self) -> u64 {
-        self.terminal.stats().last_activity_usec
+        self.channel.stats().last_activity_usec
     }
 }

@@ -153,7 +153,7 @@ impl<'a> Bridge<'a> {
             return self.outcome(SETTLE).await;
         };
         loop {
-            let options = ReadOptions { wait: Some(SETTLE) };
+            let options = ReadOptions { wait: Some(SETTLE), ..ReadOptions::default() };
             let read = self.session.read(position, READ_MAX, &options).await;
             let chunk = read.map_err(|error| self.failed(error))?;
             self.output.begins(Some(chunk.begin));

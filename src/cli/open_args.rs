@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
 use super::{
     duration::{duration, size},
     error::CliError,
 };
-use crate::client::{Lease, OpenOptions};
+use crate::client::{Io, Lease, OpenOptions, Stdin};
 
 /// What to open, where, and within which bounds.
 #[derive(Debug, Args)]
@@ -24,6 +27,18 @@ pub(super) struct OpenArgs {
     /// Set an environment variable that the tool declares as passable; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     env: Vec<(String, String)>,
+
+    /// How input and output are carried: by a terminal, or by pipes, standard output and error apart [default: pty]
+    #[arg(long, value_name = "IO", value_parser = io())]
+    io: Option<Io>,
+
+    /// What a tool on pipes reads: nothing, or what is written [default: closed; of `run`: open]
+    #[arg(long, value_name = "STDIN", value_parser = stdin())]
+    stdin: Option<Stdin>,
+
+    /// Use pipes where no terminal can be had
+    #[arg(long)]
+    io_fallback: bool,
 
     /// How long it outlives its owner [default: the tool's; 0 is not at all]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -81,6 +96,9 @@ impl OpenArgs {
             workspace: Some(text(workspace)?),
             cwd,
             env: self.env.into_iter().collect::<BTreeMap<_, _>>(),
+            io: self.io,
+            stdin: self.stdin,
+            io_fallback: self.io_fallback,
             size: None,
             term: None,
             lease: Lease::Caller,
@@ -94,6 +112,16 @@ impl OpenArgs {
             private: self.private,
         })
     }
+}
+
+fn io() -> impl TypedValueParser<Value = Io> {
+    let words = PossibleValuesParser::new([Io::Pty, Io::Pipe].map(Io::as_str));
+    words.map(|word| if word == Io::Pipe.as_str() { Io::Pipe } else { Io::Pty })
+}
+
+fn stdin() -> impl TypedValueParser<Value = Stdin> {
+    let words = PossibleValuesParser::new([Stdin::Closed, Stdin::Open].map(Stdin::as_str));
+    words.map(|word| if word == Stdin::Open.as_str() { Stdin::Open } else { Stdin::Closed })
 }
 
 /// Symbolic links are left to the broker, which judges them. Without this, `.` would stay at the end.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     output::{Output, write},
     status::Status,
 };
-use crate::client::{Chunk, READ_MAX, ReadOptions};
+use crate::client::{Chunk, READ_MAX, ReadOptions, Stream};
 
 /// Print a session's output as it is, from what is retained; works after its end as well
 ///
@@ -26,6 +27,10 @@ pub(super) struct Args {
     /// Begin at this offset, counted in bytes since the session began
     #[arg(long, value_name = "N", default_value_t = 0)]
     cursor: u64,
+
+    /// One output of a session on pipes, with offsets of its own [default: both, in order]
+    #[arg(long, value_name = "STREAM", value_parser = stream())]
+    stream: Option<Stream>,
 
     /// Go on until the session ends
     #[arg(long, conflicts_with = "json")]
@@ -48,7 +53,7 @@ pub(super) async fn read(args: Args, reach: &Reach, output: Output) -> Result<St
         reached: &reached,
         cursor: args.cursor,
         left: args.max.unwrap_or(u64::MAX),
-        wait: args.follow.then_some(POLL),
+        options: ReadOptions { wait: args.follow.then_some(POLL), stream: args.stream },
     };
     if output.json {
         reader.left = reader.left.min(DOCUMENT_MAX);
@@ -60,19 +65,23 @@ pub(super) async fn read(args: Args, reach: &Reach, output: Output) -> Result<St
     Ok(Status::SUCCESS)
 }
 
+fn stream() -> impl TypedValueParser<Value = Stream> {
+    let words = PossibleValuesParser::new([Stream::Output, Stream::Stderr].map(Stream::as_str));
+    words.map(|word| if word == Stream::Stderr.as_str() { Stream::Stderr } else { Stream::Output })
+}
+
 /// Reads on from a cursor.
 struct Reader<'a> {
     reached: &'a Reached,
     cursor: u64,
     left: u64,
-    wait: Option<Duration>,
+    options: ReadOptions,
 }
 
 impl Reader<'_> {
     async fn next(&mut self) -> Result<Chunk, CliError> {
         let max = u32::try_from(self.left).unwrap_or(READ_MAX).min(READ_MAX);
-        let options = ReadOptions { wait: self.wait };
-        let chunk = self.reached.session.read(self.cursor, max, &options).await;
+        let chunk = self.reached.session.read(self.cursor, max, &self.options).await;
         let chunk = self.reached.told(chunk).await?;
         self.left = self.left.saturating_sub(chunk.data.len().try_into().unwrap_or(u64::MAX));
         Ok(chunk)

@@ -46,6 +46,14 @@ pub struct Filter {
     pub labels: BTreeMap<String, String>,
 }
 
+impl Opened {
+    /// Whether it has pipes because no pty could be opened ([`OpenOptions::io_fallback`]).
+    #[must_use]
+    pub fn fell_back(&self) -> bool {
+        self.info.flag("io_fallback").unwrap_or_default()
+    }
+}
+
 impl Client {
     /// A client over a connection that leads to a broker. Nothing is asked yet.
     ///

@@ -53,9 +53,9 @@ pub use self::{
     error::{ClientError, Refusal, Step},
     held::Held,
     id::{SessionId, SessionIdError},
-    open::{Lease, OpenOptions},
+    open::{Io, Lease, OpenOptions, Stdin},
     outcome::{Ending, Outcome},
-    read::{Chunk, READ_MAX, ReadOptions, WRITE_MAX},
+    read::{Chunk, READ_MAX, ReadOptions, Stream, WRITE_MAX},
     session_client::Session,
     token::Token,
 };

@@ -17,6 +17,46 @@ pub enum Lease {
     },
 }
 
+/// How input and output are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Io {
+    /// A pseudoterminal.
+    Pty,
+    /// Pipes: standard output and standard error apart, and no terminal.
+    Pipe,
+}
+
+/// What a tool on pipes reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing.
+    Closed,
+    /// What is written to the session.
+    Open,
+}
+
+impl Io {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pty => "pty",
+            Self::Pipe => "pipe",
+        }
+    }
+}
+
+impl Stdin {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+        }
+    }
+}
+
 /// The options of one `Open`. What is absent is the broker's to choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenOptions {
@@ -28,6 +68,12 @@ pub struct OpenOptions {
     pub cwd: Option<String>,
     /// Values for names that the tool declares as passable.
     pub env: BTreeMap<String, String>,
+    /// How input and output are carried; by a pty where absent.
+    pub io: Option<Io>,
+    /// Whether a tool on pipes can be written to; not where absent, unless the pipes are what a pty fell back to.
+    pub stdin: Option<Stdin>,
+    /// Whether a pty that cannot be opened gives way to pipes; [`super::Opened::fell_back`] tells.
+    pub io_fallback: bool,
     /// Columns and rows, each 1..=1000.
     pub size: Option<(u16, u16)>,
     /// `TERM`.
@@ -66,6 +112,9 @@ impl OpenOptions {
             .with_some("workspace", self.workspace.clone())
             .with_some("cwd", self.cwd.clone())
             .with_some("env", map(&self.env))
+            .with_some("io", self.io.map(Io::as_str))
+            .with_some("stdin", self.stdin.map(Stdin::as_str))
+            .with_some("io_fallback", self.io_fallback.then_some(true))
             .with_some("columns", columns)
             .with_some("rows", rows)
             .with_some("term", self.term.clone())
@@ -120,6 +169,9 @@ mod tests {
             workspace: Some("/w".into()),
             cwd: Some("/w/c".into()),
             env: BTreeMap::from([("A".into(), "1".into())]),
+            io: Some(Io::Pipe),
+            stdin: Some(Stdin::Open),
+            io_fallback: true,
             size: Some((132, 50)),
             term: Some("xterm".into()),
             lease: Lease::Token { ttl: Some(Duration::from_secs(5)) },
@@ -144,6 +196,8 @@ mod tests {
                 "cwd s",
                 "env a{ss}",
                 "grace_ms t",
+                "io s",
+                "io_fallback b",
                 "labels a{ss}",
                 "lease s",
                 "lease_ttl_ms t",
@@ -151,6 +205,7 @@ mod tests {
                 "private b",
                 "ring_bytes t",
                 "rows q",
+                "stdin s",
                 "tasks_max t",
                 "term s",
                 "timeout_ms t",

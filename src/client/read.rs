@@ -10,11 +10,33 @@ pub const READ_MAX: u32 = 256 * 1024;
 /// Most bytes of one `Write`.
 pub const WRITE_MAX: usize = 64 * 1024;
 
+/// One of the two outputs of a session on pipes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Stderr,
+}
+
+impl Stream {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Output => "output",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
 /// The options of one `Read`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// How long to wait for a first byte; at most two minutes.
     pub wait: Option<Duration>,
+    /// One output alone, with offsets of its own; both, in the order in which they were read, where absent.
+    pub stream: Option<Stream>,
 }
 
 /// One piece of output.
@@ -34,6 +56,8 @@ impl ReadOptions {
     /// The options as the bus carries them.
     #[must_use]
     pub fn to_dict(&self) -> Dict {
-        Dict::new().with_some("wait_ms", self.wait.map(milliseconds))
+        Dict::new()
+            .with_some("wait_ms", self.wait.map(milliseconds))
+            .with_some("stream", self.stream.map(Stream::as_str))
     }
 }

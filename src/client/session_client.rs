@@ -131,6 +131,16 @@ impl Session {
         Ok(self.proxy.write(Bytes::new(data), &Dict::new()).await?)
     }
 
+    /// Writes input, at most [`super::WRITE_MAX`] bytes, and ends it: standard input of a session on pipes is closed
+    /// after them, a terminal gets its end-of-file character. Gives how many bytes were accepted since it began.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; where it is [`super::Refusal::NotPermitted`] of a terminal in raw mode, the input itself was
+    /// accepted.
+    pub async fn write_last(&self, data: &[u8]) -> Result<u64, ClientError> {
+        Ok(self.proxy.write(Bytes::new(data), &Dict::new().with("eof", true)).await?)
+    }
+
     /// Sets the terminal's size.
     ///
     /// # Errors

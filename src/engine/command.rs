@@ -17,7 +17,7 @@ use crate::{
     },
     host::HostError,
     policy::resolve::Resolved,
-    terminal::{Terminal, WriteError},
+    terminal::{Channel, WriteError},
 };
 
 /// A session that opened.
@@ -25,8 +25,8 @@ use crate::{
 pub struct Opened {
     /// Its state, now and from now on.
     pub state: watch::Receiver<State>,
-    /// Its terminal.
-    pub terminal: Terminal,
+    /// The way of its bytes.
+    pub channel: Channel,
     /// What claims its lease.
     pub token: String,
 }
@@ -63,6 +63,9 @@ pub enum ControlError {
     /// The program reads in raw mode, where no character means the end of input.
     #[error("session {0} reads its terminal in raw mode: there is no end-of-file character")]
     RawMode(SessionId),
+    /// It has pipes.
+    #[error("session {0} has no terminal: its io is \"pipe\"")]
+    NotATerminal(SessionId),
     /// What was written before is still to be read.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -104,11 +107,11 @@ pub enum EndWish {
 /// What is done to a running session's processes or its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// Send a signal to the foreground process group.
+    /// Send a signal to the foreground process group; to the leader's, where there is no terminal.
     Signal(i32),
     /// Do what Ctrl-C would.
     Interrupt,
-    /// Do what Ctrl-D would at the beginning of a line.
+    /// Do what Ctrl-D would at the beginning of a line; close standard input, where there is no terminal.
     EndOfFile,
     /// Freeze or thaw all of it.
     Freeze(bool),

@@ -204,6 +204,8 @@ impl<H: Host> Engine<H> {
         let view = self.broker.view(session);
         let (state, _) = watch::channel(State {
             view,
+            io: resolved.spec.io,
+            fell_back: false,
             size,
             title: String::new(),
             paused: false,
@@ -218,7 +220,7 @@ impl<H: Host> Engine<H> {
                 reply: Some(reply),
                 abort: Default::default(),
                 live: None,
-                terminal: None,
+                channel: None,
             },
         );
         self.perform(effects);
@@ -252,11 +254,11 @@ impl<H: Host> Engine<H> {
         let (Some(run), Some(session)) = (self.runs.get_mut(&id), self.broker.session(&id)) else {
             return;
         };
-        let Some(mut resolved) = run.resolved.take() else { return };
+        let Some(resolved) = run.resolved.take() else { return };
         let (facts, abort) = (session.facts.clone(), run.abort.clone());
         let (workshop, reports) = (self.workshop.clone(), self.reports.clone());
         tokio::spawn(async move {
-            let report = match workshop.open(&facts, &mut resolved, &abort).await {
+            let report = match workshop.open(&facts, *resolved, &abort).await {
                 Ok(arrived) => Report::Arrived(id, Box::new(arrived)),
                 Err(failure) => Report::Event(id, Event::LaunchFailed(failure)),
             };
@@ -265,14 +267,20 @@ impl<H: Host> Engine<H> {
     }
 
     fn arrived(&mut self, id: &SessionId, arrived: Arrived<H::Place>) {
-        let Arrived { live, launcher, exit, pid, confinement } = arrived;
+        let Arrived { live, launcher, exit, pid, fell_back, confinement } = arrived;
+        let (channel, io) = (live.line.channel(), live.line.io());
         if let Some(run) = self.runs.get_mut(id) {
-            run.terminal = Some(live.terminal.clone());
+            run.state.send_modify(|state| {
+                (state.io, state.fell_back, state.size) = (io, fell_back, channel.size());
+            });
+            run.channel = Some(channel.clone());
             run.live = Some(live.clone());
         }
         super::watching::leader(id.clone(), live.clone(), launcher, exit, self.reports.clone());
-        super::watching::terminal(id.clone(), &live.terminal, self.reports.clone());
-        super::watching::holds(id.clone(), &live.terminal, self.reports.clone());
+        if let Some(terminal) = channel.terminal() {
+            super::watching::terminal(id.clone(), terminal, self.reports.clone());
+            super::watching::holds(id.clone(), terminal, self.reports.clone());
+        }
         self.on(id, Event::Started { pid, confinement });
     }
 
@@ -280,13 +288,13 @@ impl<H: Host> Engine<H> {
         self.show(id, |_| ());
         let token = self.broker.token(id).map(|token| token.reveal().to_owned());
         let Some(run) = self.runs.get_mut(id) else { return };
-        if let (Some(reply), Some(terminal), Some(token)) =
-            (run.reply.take(), run.terminal.clone(), token)
+        if let (Some(reply), Some(channel), Some(token)) =
+            (run.reply.take(), run.channel.clone(), token)
         {
             let state = run.state.subscribe();
             self.log(id, "session opened");
             self.tell(Notice::Opened(id.clone()));
-            answer(reply, Ok(Opened { state, terminal, token }));
+            answer(reply, Ok(Opened { state, channel, token }));
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
 /// How long the kernel may take to be done with killed processes.
 const KILL_WAIT: Duration = Duration::from_secs(5);
 
-/// How long the terminal is read on after the end, for what a survivor's descriptor may keep from ending.
+/// How long the output is read on after the end, for what a survivor's descriptor may keep from ending.
 const DRAIN: Duration = Duration::from_millis(250);
 
 /// How long the end of a session waits for its place to be let go of.
@@ -45,15 +45,16 @@ pub(super) async fn end<P: Place>(live: Arc<Live<P>>, how: How) -> Option<Emptie
     let survivors = empty(&live).await;
     let exit = leader_exit(&live).await;
     let code = exit.as_ref().map_or(-1, |exit| exit.ending.code());
-    tokio::join!(live.terminal.drain(DRAIN, code), tidy(&live));
-    let stats = live.terminal.stats();
+    let channel = live.line.channel();
+    tokio::join!(channel.drain(DRAIN, code), tidy(&live));
+    let stats = channel.stats();
     Some(Emptied {
         survivors,
         ending: exit.as_ref().map(|exit| exit.ending.clone()),
         usage: usage(before, exit),
         bytes_out: stats.bytes_out,
         bytes_dropped: stats.bytes_dropped,
-        unseen: !live.terminal.holds().borrow().unseen_at().is_empty(),
+        unseen: channel.has_unseen(),
     })
 }
 

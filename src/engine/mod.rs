@@ -12,6 +12,7 @@ mod opening;
 mod requests;
 mod run;
 mod watching;
+mod wiring;
 
 use std::sync::Arc;
 

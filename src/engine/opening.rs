@@ -10,13 +10,15 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::run::Live;
+use super::{
+    run::Live,
+    wiring::{self, Line, Wired},
+};
 use crate::{
     broker::session::Facts,
     host::{
         Host, HostError, Place, ScopeSpec,
         child::Exit,
-        pty::{Controller, Pty, Size},
         spawn::{self, Launcher},
         tmpdir::{TmpDir, TmpRoot},
     },
@@ -25,7 +27,7 @@ use crate::{
         spec::{Failure, Step},
     },
     policy::resolve::Resolved,
-    terminal::{Bounds, RingPool, Terminal},
+    terminal::{Bounds, RingPool},
 };
 
 /// How long what was placed may take to die when opening failed after all.
@@ -48,6 +50,8 @@ pub(super) struct Arrived<P> {
     pub launcher: Launcher,
     pub exit: watch::Sender<Option<Exit>>,
     pub pid: u32,
+    /// Whether it has pipes because there is no pty.
+    pub fell_back: bool,
     pub confinement: Box<Report>,
 }
 
@@ -59,13 +63,12 @@ impl<H: Host> Workshop<H> {
     pub async fn open(
         &self,
         facts: &Facts,
-        resolved: &mut Resolved,
+        resolved: Resolved,
         abort: &CancellationToken,
     ) -> Result<Arrived<H::Place>, Failure> {
-        let size = Size::new(resolved.columns, resolved.rows);
-        let pty = Pty::open(size).map_err(|error| error.at(Step::Pty))?;
+        let (resolved, wired) = wiring::open(resolved, self.bounds, &self.rings)?;
         let tmpdir = self.tmp_root.make(&facts.id).map_err(|error| error.at(Step::TmpDir))?;
-        let result = self.start(facts, resolved, pty, tmpdir.as_fd(), abort).await;
+        let result = self.start(facts, resolved, wired, tmpdir.as_fd(), abort).await;
         match result {
             Ok(started) => Ok(started.arrive(tmpdir, &self.host.gaps())),
             Err(failure) => {
@@ -80,54 +83,40 @@ impl<H: Host> Workshop<H> {
     async fn start(
         &self,
         facts: &Facts,
-        resolved: &mut Resolved,
-        pty: Pty,
+        mut resolved: Resolved,
+        wired: Wired,
         tmpdir: BorrowedFd<'_>,
         abort: &CancellationToken,
     ) -> Result<Started<H::Place>, Failure> {
         resolved.spec.supervise =
             self.host.supervise(&facts.id).map_err(|error| error.at(Step::Scope))?;
-        let (terminal, controller, mut launcher) = match self.spawn(resolved, pty) {
-            Ok(spawned) => spawned,
+        let Wired { line, stdout, stderr, stdin, fell_back } = wired;
+        let mut launcher = match Launcher::spawn_on(&self.launcher, stdout, stderr) {
+            Ok(launcher) => launcher,
             Err(failure) => {
                 self.host.abandon(&facts.id);
                 return Err(failure);
             }
         };
-        let descriptors = [resolved.workspace_fd.as_fd(), resolved.cwd_fd.as_fd(), tmpdir];
-        let sent = unless(abort, launcher.send_spec(&resolved.spec, descriptors)).await;
+        let mut descriptors = vec![resolved.workspace_fd.as_fd(), resolved.cwd_fd.as_fd(), tmpdir];
+        descriptors.extend(stdin.as_ref().map(AsFd::as_fd));
+        let sent = unless(abort, launcher.send_spec(&resolved.spec, &descriptors)).await;
+        // The tool's end of input is the launcher's alone now, as those of output are: or its end is never seen.
+        drop(stdin);
         let started = match sent {
             Ok(()) => {
-                self.place_and_release(&scope_spec(facts, resolved), &mut launcher, abort).await
+                self.place_and_release(&scope_spec(facts, &resolved), &mut launcher, abort).await
             }
             Err(failure) => Err(failure),
         };
         match started {
-            Ok((place, started)) => Ok(Started { place, launcher, started, terminal, controller }),
+            Ok((place, started)) => Ok(Started { place, launcher, started, line, fell_back }),
             Err(failure) => {
                 launcher.abort().await;
                 self.host.abandon(&facts.id);
                 Err(failure)
             }
         }
-    }
-
-    /// Starts the terminal's pump, and the launcher on its user end.
-    fn spawn(
-        &self,
-        resolved: &Resolved,
-        pty: Pty,
-    ) -> Result<(Terminal, Controller, Launcher), Failure> {
-        let failed =
-            |what| move |error: std::io::Error| HostError::system(what, error).at(Step::Pty);
-        let Pty { controller, user, .. } = pty;
-        let copy = controller.try_clone().map_err(failed("copy the pty's controller end"))?;
-        let held = user.try_clone().map_err(failed("copy the pty's user end"))?;
-        let Resolved { ring_bytes, direct, .. } = *resolved;
-        let bounds = Bounds { ring_bytes, direct, ..self.bounds };
-        let terminal = Terminal::start(copy, held, bounds, &self.rings)
-            .map_err(failed("watch the pty's controller end"))?;
-        Ok((terminal, controller, Launcher::spawn(&self.launcher, user)?))
     }
 
     /// The launcher takes its terminal and prepares its ruleset while the manager starts the scope; then the gate opens.
@@ -166,8 +155,8 @@ struct Started<P> {
     place: P,
     launcher: Launcher,
     started: spawn::Started,
-    terminal: Terminal,
-    controller: Controller,
+    line: Line,
+    fell_back: bool,
 }
 
 impl<P: Place> Started<P> {
@@ -177,15 +166,9 @@ impl<P: Place> Started<P> {
         confinement.gaps = all_gaps(&confinement.gaps, gaps);
         let (exit, exited) = watch::channel(None);
         let pid = u32::try_from(self.started.pid).unwrap_or_default();
-        let live = Live::new(
-            self.place,
-            self.started.leader,
-            self.terminal,
-            self.controller,
-            tmpdir,
-            exited,
-        );
-        Arrived { live: Arc::new(live), launcher: self.launcher, exit, pid, confinement }
+        let Self { place, launcher, line, fell_back, .. } = self;
+        let live = Live::new(place, self.started.leader, line, tmpdir, exited);
+        Arrived { live: Arc::new(live), launcher, exit, pid, fell_back, confinement }
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     command::{Act, Caller, ControlError, EndWish},
     core::{Engine, Report, answer},
     run::{Live, Run, State},
+    wiring::Line,
 };
 use crate::{
     broker::{
@@ -17,6 +18,7 @@ use crate::{
     },
     host::{
         Host, HostError, Place,
+        pidfd::PidFd,
         pty::{Key, Size},
     },
 };
@@ -137,8 +139,10 @@ impl<H: Host> Engine<H> {
         live: &Live<H::Place>,
         size: Size,
     ) -> Result<(), ControlError> {
-        let changed = live
-            .terminal
+        let Line::Terminal(terminal, _) = &live.line else {
+            return Err(ControlError::NotATerminal(id.clone()));
+        };
+        let changed = terminal
             .resize(size)
             .map_err(|error| HostError::system("resize the terminal", error))?;
         if changed {
@@ -166,11 +170,14 @@ impl<H: Host> Engine<H> {
 }
 
 fn to_foreground<P: Place>(live: &Live<P>, signal: i32) -> Result<(), ControlError> {
-    let foreground = live
-        .controller
-        .foreground()
-        .map_err(|error| HostError::system("find the foreground process group", error))?;
-    if let Some(group) = foreground {
+    let group = match &live.line {
+        Line::Terminal(_, controller) => controller
+            .foreground()
+            .map_err(|error| HostError::system("find the foreground process group", error))?,
+        // The leader of a session leads a process group of the same number (setsid(2)).
+        Line::Pipes(_) => live.leader.as_ref().map(PidFd::pid),
+    };
+    if let Some(group) = group {
         live.place.signal_group(group, signal)?;
     }
     Ok(())
@@ -179,10 +186,13 @@ fn to_foreground<P: Place>(live: &Live<P>, signal: i32) -> Result<(), ControlErr
 /// Ctrl-C is a signal only while the terminal makes it one; a program in raw mode reads the byte.
 fn interrupt<P: Place>(live: &Live<P>) -> Result<(), ControlError> {
     let failed = |error| HostError::system("interrupt", error);
-    let modes = live.controller.modes().map_err(failed)?;
+    let Line::Terminal(terminal, controller) = &live.line else {
+        return to_foreground(live, nix::libc::SIGINT);
+    };
+    let modes = controller.modes().map_err(failed)?;
     if modes.signals {
-        live.controller.press(Key::Interrupt).map_err(failed)?;
-    } else if let Err(error) = live.terminal.write(&[0x03]) {
+        controller.press(Key::Interrupt).map_err(failed)?;
+    } else if let Err(error) = terminal.write(&[0x03]) {
         tracing::debug!(%error, "the interrupt found no room in the input queue");
     }
     Ok(())
@@ -190,13 +200,16 @@ fn interrupt<P: Place>(live: &Live<P>) -> Result<(), ControlError> {
 
 /// The line discipline makes the end of input of a character, which can be another than Ctrl-D (termios(3), VEOF).
 fn end_of_file<P: Place>(id: &SessionId, live: &Live<P>) -> Result<(), ControlError> {
-    let modes = live
-        .controller
+    let (terminal, controller) = match &live.line {
+        Line::Terminal(terminal, controller) => (terminal, controller),
+        Line::Pipes(pipes) => return Ok(pipes.end_input().map(drop)?),
+    };
+    let modes = controller
         .modes()
         .map_err(|error| HostError::system("ask the terminal for its modes", error))?;
     if !modes.canonical {
         return Err(ControlError::RawMode(id.clone()));
     }
-    live.terminal.write(&[modes.end_of_file])?;
+    terminal.write(&[modes.end_of_file])?;
     Ok(())
 }

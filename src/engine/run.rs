@@ -14,18 +14,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::command::{OpenError, Opened};
+use super::{
+    command::{OpenError, Opened},
+    wiring::Line,
+};
 use crate::{
     broker::view::View,
-    host::{
-        Place,
-        child::Exit,
-        pidfd::PidFd,
-        pty::{Controller, Size},
-        tmpdir::TmpDir,
-    },
+    host::{Place, child::Exit, pidfd::PidFd, pty::Size, tmpdir::TmpDir},
+    launch::spec::Io,
     policy::resolve::Resolved,
-    terminal::Terminal,
+    terminal::Channel,
 };
 
 /// All that can be seen of a session.
@@ -33,7 +31,11 @@ use crate::{
 pub struct State {
     /// What the core knows.
     pub view: View,
-    /// Columns and rows in force.
+    /// How input and output are carried; once it runs, for good.
+    pub io: Io,
+    /// Whether that is by pipes because there was no pty.
+    pub fell_back: bool,
+    /// Columns and rows in force; none without a terminal.
     pub size: Size,
     /// The title that the tool has set.
     pub title: String,
@@ -58,13 +60,13 @@ pub(super) struct Run<P> {
     /// From its start until its scope is empty.
     pub live: Option<Arc<Live<P>>>,
     /// From its start on; the output stays readable after the end.
-    pub terminal: Option<Terminal>,
+    pub channel: Option<Channel>,
 }
 
 impl<P> Run<P> {
     /// The size in force: a direct holder sets it in the kernel, and no event tells.
     pub fn size(&self) -> Size {
-        self.terminal.as_ref().map_or_else(|| self.state.borrow().size, Terminal::size)
+        self.channel.as_ref().map_or_else(|| self.state.borrow().size, Channel::size)
     }
 }
 
@@ -73,8 +75,7 @@ impl<P> Run<P> {
 pub(super) struct Live<P> {
     pub place: P,
     pub leader: Option<PidFd>,
-    pub terminal: Terminal,
-    pub controller: Controller,
+    pub line: Line,
     /// Until it is removed.
     pub tmpdir: Mutex<Option<TmpDir>>,
     pub exit: watch::Receiver<Option<Exit>>,
@@ -88,15 +89,14 @@ impl<P: Place> Live<P> {
     pub fn new(
         place: P,
         leader: Option<PidFd>,
-        terminal: Terminal,
-        controller: Controller,
+        line: Line,
         tmpdir: TmpDir,
         exit: watch::Receiver<Option<Exit>>,
     ) -> Self {
         let (kill_at, _) = watch::channel(None);
         let asked = AtomicBool::new(false);
         let tmpdir = Mutex::new(Some(tmpdir));
-        Self { place, leader, terminal, controller, tmpdir, exit, kill_at, asked }
+        Self { place, leader, line, tmpdir, exit, kill_at, asked }
     }
 
     /// Notes when KILL follows; gives whether this begins the end.

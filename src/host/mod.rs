@@ -20,6 +20,7 @@ pub mod hardening;
 pub mod limits;
 pub mod origin;
 pub mod pidfd;
+pub mod pipes;
 pub mod portable;
 pub mod probe;
 pub mod pty;

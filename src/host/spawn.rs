@@ -26,7 +26,7 @@ use crate::{
     launch::{
         report::Report,
         spec::{Failure, FromLauncher, LaunchSpec, Step, ToLauncher},
-        wire::{DESCRIPTORS, Decoder, WireError, encode, send_with_descriptors},
+        wire::{Decoder, WireError, encode, send_with_descriptors},
     },
 };
 
@@ -91,8 +91,7 @@ pub fn locate() -> Result<PathBuf, Failure> {
 }
 
 impl Launcher {
-    /// Spawns the launcher, its standard input the control socket, its output the pty's user end, of
-    /// which no copy stays here. Takes about a millisecond, until its execve(2) is through.
+    /// Spawns the launcher on a pty's user end, as [`Self::spawn_on`].
     ///
     /// # Errors
     /// Step `spawn`.
@@ -100,6 +99,21 @@ impl Launcher {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn spawn(program: &Path, user: OwnedFd) -> Result<Self, Failure> {
+        let second = user.try_clone();
+        let second = second
+            .map_err(|error| failure(Step::Spawn, &error, "cannot copy the pty's user end"))?;
+        Self::spawn_on(program, second, user)
+    }
+
+    /// Spawns the launcher, its standard input the control socket, its output and error what it is
+    /// given, of which no copy stays here. Takes about a millisecond, until its execve(2) is through.
+    ///
+    /// # Errors
+    /// Step `spawn`.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn spawn_on(program: &Path, stdout: OwnedFd, stderr: OwnedFd) -> Result<Self, Failure> {
         let failed = |what: &'static str| {
             move |error: io::Error| failure(Step::Spawn, &error, &format!("cannot {what}"))
         };
@@ -107,15 +121,14 @@ impl Launcher {
             std::os::unix::net::UnixStream::pair().map_err(failed("make the control socket"))?;
         ours.set_nonblocking(true).map_err(failed("make the control socket"))?;
         let control = UnixStream::from_std(ours).map_err(failed("watch the control socket"))?;
-        let second = user.try_clone().map_err(failed("copy the pty's user end"))?;
         // Nothing is set that needs code of ours between fork and exec: the library spawns it by
         // posix_spawn(3). Descriptors that another thread had not yet made close-on-exec are none of
         // the tool's: the launcher closes all it does not know.
         let spawned = Command::new(program)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::from(second))
-            .stderr(Stdio::from(user))
+            .stdout(Stdio::from(stdout))
+            .stderr(Stdio::from(stderr))
             .spawn()
             .map_err(|error| {
                 failure(Step::Spawn, &error, &format!("cannot spawn {}", program.display()))
@@ -141,7 +154,7 @@ impl Launcher {
     pub async fn send_spec(
         &mut self,
         spec: &LaunchSpec,
-        descriptors: [BorrowedFd<'_>; DESCRIPTORS],
+        descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), Failure> {
         self.supervised = spec.supervise.is_some();
         if self.supervised {
@@ -150,12 +163,12 @@ impl Launcher {
             self.child.spare(PATIENCE);
         }
         let message = ToLauncher::Spec(Box::new(spec.clone()));
-        let sent = self.send(&message, &descriptors);
+        let sent = self.send(&message, descriptors);
         let sent = patient(Step::Spec, "take its specification", sent).await;
         self.or_dead(sent).await
     }
 
-    /// Waits until the launcher has taken the terminal and understood the specification.
+    /// Waits until the launcher has taken the terminal or the pipes and understood the specification.
     ///
     /// # Errors
     /// The step that failed; step `spawn`, `ETIMEDOUT` after [`PATIENCE`]. The launcher is dead then.

@@ -56,10 +56,10 @@ pub fn landlock_abi() -> u32 {
 /// What grants refer to beside paths.
 #[derive(Debug)]
 pub struct Descriptors<'a> {
-    /// Directories opened by the broker, in the order of [`Slot`].
-    pub directories: &'a [OwnedFd],
-    /// The user end of the session's pty.
-    pub terminal: BorrowedFd<'a>,
+    /// What the broker opened, in the order of [`Slot`].
+    pub received: &'a [OwnedFd],
+    /// The user end of the session's pty, where it has one.
+    pub terminal: Option<BorrowedFd<'a>>,
 }
 
 /// A confinement that waits to be put on.
@@ -86,7 +86,7 @@ impl Prepared {
         let local = local_sockets(spec, abi);
         grantable(spec, local)?;
         let mut ruleset = create(spec, abi)?;
-        let workspace = descriptors.directories.first().map(AsFd::as_fd);
+        let workspace = descriptors.received.first().map(AsFd::as_fd);
         let mut report = describe(spec, abi, workspace);
         let mut plan = match (spec.tier, workspace) {
             (Tier::ResolveUnix | Tier::Seccomp, _) => None,

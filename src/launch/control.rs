@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     spec::{FromLauncher, LaunchSpec, ToLauncher},
-    wire::{self, DESCRIPTORS, Decoder, WireError},
+    wire::{self, Decoder, WireError},
 };
 
 /// What the broker said that it may not say.
@@ -30,11 +30,16 @@ pub enum ControlError {
         expected: &'static str,
     },
     /// A specification without its descriptors.
-    #[error("{0} descriptors came with the specification instead of {DESCRIPTORS}")]
-    Descriptors(usize),
+    #[error("{came} descriptors came with the specification instead of {expected}")]
+    Descriptors {
+        /// How many came.
+        came: usize,
+        /// As many as [`Io::descriptors`](super::spec::Io::descriptors) says.
+        expected: usize,
+    },
 }
 
-/// What is to be launched, and its directories in the order of [`Slot`](super::spec::Slot).
+/// What is to be launched, and its descriptors in the order of [`Slot`](super::spec::Slot).
 pub type Specification = (Box<LaunchSpec>, Vec<OwnedFd>);
 
 /// A control socket, close-on-exec.
@@ -67,7 +72,8 @@ impl Control {
     /// Waits for the specification and its descriptors; `None` where the broker is gone.
     ///
     /// # Errors
-    /// [`ControlError`] for anything else than a specification with [`DESCRIPTORS`] descriptors.
+    /// [`ControlError`] for anything else than a specification with as many descriptors as its
+    /// [`Io`](super::spec::Io) has.
     pub fn specification(&mut self) -> Result<Option<Specification>, ControlError> {
         let spec = match self.receive()? {
             None => return Ok(None),
@@ -76,10 +82,11 @@ impl Control {
                 return Err(ControlError::Unexpected { expected: "a specification" });
             }
         };
-        match self.descriptors.len() {
-            DESCRIPTORS => Ok(Some((spec, std::mem::take(&mut self.descriptors)))),
-            other => Err(ControlError::Descriptors(other)),
+        let (came, expected) = (self.descriptors.len(), spec.io.descriptors());
+        if came != expected {
+            return Err(ControlError::Descriptors { came, expected });
         }
+        Ok(Some((spec, std::mem::take(&mut self.descriptors))))
     }
 
     /// Waits at the gate; `false` where the broker is gone.

@@ -94,13 +94,27 @@ pub fn take_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::ENOTTY));
     }
     nix::unistd::dup2_stdin(terminal)?;
-    let itself = Some(Pid::this());
-    if nix::unistd::getsid(None).ok() != itself {
-        nix::unistd::setsid()?;
-    }
+    lead_session()?;
     // SAFETY: TIOCSCTTY takes a number by value; the descriptor is open, as its borrow says.
     match unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Makes a descriptor standard input, in a session of the caller's own that has no controlling
+/// terminal. Standard output and error are the pipes already.
+///
+/// # Errors
+/// What dup2(2) and setsid(2) give.
+pub fn take_pipes(stdin: BorrowedFd<'_>) -> io::Result<()> {
+    nix::unistd::dup2_stdin(stdin)?;
+    lead_session()
+}
+
+fn lead_session() -> io::Result<()> {
+    if nix::unistd::getsid(None).ok() != Some(Pid::this()) {
+        nix::unistd::setsid()?;
+    }
+    Ok(())
 }

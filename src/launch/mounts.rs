@@ -176,7 +176,7 @@ impl Plan {
     /// [`MountError`]; the caller may be half inside then and must end.
     pub fn enter(mut self, descriptors: &Descriptors<'_>) -> Result<Inside, MountError> {
         let [workspace, cwd] =
-            [Slot::Workspace, Slot::Cwd].map(|slot| &descriptors.directories[slot as usize]);
+            [Slot::Workspace, Slot::Cwd].map(|slot| &descriptors.received[slot as usize]);
         let inner = inner_path(workspace, cwd)?;
         fchdir(workspace).map_err(at("enter", &self.workspace))?;
         namespace::enter(self.with_loopback)?;

@@ -1,4 +1,4 @@
-//! The launcher's one sequence: take the terminal, prepare, wait at the gate, confine, execute.
+//! The launcher's one sequence: take the terminal or the pipes, prepare, wait at the gate, confine, execute.
 //!
 //! It forks nothing (under supervision the fork comes before all of this), so that whoever is
 //! placed in the scope is the one who becomes the tool.
@@ -19,7 +19,7 @@ use super::{
     exec::Program,
     failure::failure,
     inherited,
-    spec::{Failure, FromLauncher, LaunchSpec, Slot, Step},
+    spec::{Failure, FromLauncher, Io, LaunchSpec, Slot, Step},
     supervise,
 };
 
@@ -32,8 +32,8 @@ pub(super) enum Stop {
     Alone,
 }
 
-/// Runs the launcher on the process's standard descriptors: control socket, pty user end, pty user
-/// end.
+/// Runs the launcher on the process's standard descriptors: control socket, and twice the pty's user
+/// end or the tool's ends of two pipes.
 #[must_use]
 pub fn run() -> ExitCode {
     let control = inherited::close_descriptors().and_then(|()| Control::from_stdin());
@@ -53,10 +53,10 @@ pub fn run() -> ExitCode {
 fn serve(mut control: Control) -> ExitCode {
     match control.specification() {
         Ok(None) => ExitCode::SUCCESS,
-        Ok(Some((spec, directories))) => match &spec.supervise {
-            Some(supervise) => supervise::run(control, &spec, directories, supervise),
+        Ok(Some((spec, descriptors))) => match &spec.supervise {
+            Some(supervise) => supervise::run(control, &spec, descriptors, supervise),
             None => {
-                let stop = as_tool(&mut control, &spec, &directories);
+                let stop = as_tool(&mut control, &spec, &descriptors);
                 end(&stop, &control)
             }
         },
@@ -77,8 +77,8 @@ pub(super) fn end(stop: &Stop, control: &Control) -> ExitCode {
 }
 
 /// Becomes the tool; comes back only with the reason why not.
-pub(super) fn as_tool(control: &mut Control, spec: &LaunchSpec, directories: &[OwnedFd]) -> Stop {
-    match become_tool(control, spec, directories) {
+pub(super) fn as_tool(control: &mut Control, spec: &LaunchSpec, received: &[OwnedFd]) -> Stop {
+    match become_tool(control, spec, received) {
         Ok(never) => match never {},
         Err(stop) => stop,
     }
@@ -87,17 +87,27 @@ pub(super) fn as_tool(control: &mut Control, spec: &LaunchSpec, directories: &[O
 fn become_tool(
     control: &mut Control,
     spec: &LaunchSpec,
-    directories: &[OwnedFd],
+    received: &[OwnedFd],
 ) -> Result<Infallible, Stop> {
     let stdout = io::stdout();
-    inherited::take_terminal(stdout.as_fd())
-        .map_err(call(Step::Terminal, "take the controlling terminal"))?;
+    let terminal = match spec.io {
+        Io::Pty => {
+            inherited::take_terminal(stdout.as_fd())
+                .map_err(call(Step::Terminal, "take the controlling terminal"))?;
+            Some(stdout.as_fd())
+        }
+        Io::Pipe => {
+            inherited::take_pipes(received[Slot::Stdin as usize].as_fd())
+                .map_err(call(Step::Pipes, "take the pipes"))?;
+            None
+        }
+    };
     inherited::reset_signals().map_err(call(Step::Spec, "reset the signals"))?;
     inherited::apply(spec).map_err(call(Step::Spec, "set the limits"))?;
     let program = Program::new(spec).map_err(stop(Step::Exec))?;
-    let cwd = &directories[Slot::Cwd as usize];
+    let cwd = &received[Slot::Cwd as usize];
     exists(cwd)?;
-    let descriptors = Descriptors { directories, terminal: stdout.as_fd() };
+    let descriptors = Descriptors { received, terminal };
     let prepared = Prepared::new(&spec.confinement, &descriptors).map_err(stop(Step::Confine))?;
 
     control.send(&FromLauncher::Ready).map_err(|_| Stop::Alone)?;

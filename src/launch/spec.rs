@@ -21,6 +21,45 @@ pub enum Slot {
     Cwd = 1,
     /// The session's private `TMPDIR`, `O_PATH`.
     TmpDir = 2,
+    /// What the tool reads as standard input; with [`Io::Pipe`] only.
+    Stdin = 3,
+}
+
+/// How input and output are carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Io {
+    /// A pseudoterminal: the launcher's standard output and error, and the tool's controlling terminal.
+    #[default]
+    Pty,
+    /// Pipes and no terminal: the launcher's standard output and error are two, [`Slot::Stdin`] is what is read.
+    Pipe,
+}
+
+impl Io {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pty => "pty",
+            Self::Pipe => "pipe",
+        }
+    }
+
+    /// How many descriptors ride with a specification: one for each [`Slot`] that has a meaning.
+    #[must_use]
+    pub fn descriptors(self) -> usize {
+        match self {
+            Self::Pty => Slot::Stdin as usize,
+            Self::Pipe => Slot::Stdin as usize + 1,
+        }
+    }
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Everything the launcher needs to become the tool.
@@ -30,6 +69,8 @@ pub struct LaunchSpec {
     pub argv: Vec<OsString>,
     /// The whole environment of the tool.
     pub environment: BTreeMap<OsString, OsString>,
+    /// What its standard descriptors are.
+    pub io: Io,
     /// What it may touch.
     pub confinement: ConfinementSpec,
     /// File mode creation mask.
@@ -128,7 +169,7 @@ pub enum Target {
     Path(PathBuf),
     /// A directory opened by the broker, and its name for the report.
     Descriptor(Slot, PathBuf),
-    /// The session's own terminal.
+    /// The session's own terminal; with [`Io::Pty`] only.
     OwnTerminal,
 }
 
@@ -194,7 +235,7 @@ pub enum ToLauncher {
 /// Launcher to broker. Without supervision, end of file after `Confined` means that `execve` succeeded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLauncher {
-    /// The terminal is taken and the specification understood: place me.
+    /// The terminal or the pipes are taken and the specification understood: place me.
     Ready,
     /// The kernel accepted this; `execve` comes next.
     Confined(Box<Report>),
@@ -221,6 +262,8 @@ pub enum FromLauncher {
 pub enum Step {
     /// Open the pty.
     Pty,
+    /// Open the pipes.
+    Pipes,
     /// Make the private `TMPDIR`.
     TmpDir,
     /// Spawn the launcher.
@@ -247,6 +290,7 @@ impl Step {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pty => "pty",
+            Self::Pipes => "pipes",
             Self::TmpDir => "tmpdir",
             Self::Spawn => "spawn",
             Self::Spec => "spec",

@@ -2,7 +2,7 @@
 //!
 //! The launcher forks before anything else. The child becomes the tool; the parent passes the few
 //! messages of opening between it and the broker, is child subreaper for all that comes of it, and
-//! ends only when nothing of that is left. It holds no descriptor of the terminal and waits for
+//! ends only when nothing of that is left. It holds no descriptor of the terminal or the pipes and waits for
 //! nothing that the tool controls: neither can keep it from its work, and of the signals only KILL
 //! and STOP reach it.
 
@@ -52,7 +52,7 @@ struct SuperviseError {
 pub fn run(
     control: Control,
     spec: &LaunchSpec,
-    directories: Vec<OwnedFd>,
+    received: Vec<OwnedFd>,
     supervise: &Supervise,
 ) -> ExitCode {
     let failed = |error: SuperviseError, control: &Control| {
@@ -67,11 +67,11 @@ pub fn run(
         Err(error) => failed(error, &control),
         Ok(ForkResult::Child) => {
             drop((control, null, ended, ours));
-            become_child(Control::new(theirs), spec, &directories, supervise.cgroup.as_deref())
+            become_child(Control::new(theirs), spec, &received, supervise.cgroup.as_deref())
         }
         Ok(ForkResult::Parent { child }) => {
-            drop((theirs, directories));
-            if let Err(error) = leave_terminal(&null) {
+            drop((theirs, received));
+            if let Err(error) = leave_streams(&null) {
                 let _ = failed(error, &control);
             }
             let inner = Some(Control::new(ours));
@@ -109,23 +109,23 @@ fn call<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> SuperviseEr
 fn become_child(
     mut control: Control,
     spec: &LaunchSpec,
-    directories: &[OwnedFd],
+    received: &[OwnedFd],
     cgroup: Option<&Path>,
 ) -> ExitCode {
     // "0" is whoever writes it (cgroups(7)).
     let joined = cgroup.map_or(Ok(()), |cgroup| fs::write(cgroup.join("cgroup.procs"), "0"));
     let stop = match joined.map_err(call("join the session's cgroup")) {
         Err(error) => Stop::Failed(failure(Step::Scope, &error)),
-        Ok(()) => as_tool(&mut control, spec, directories),
+        Ok(()) => as_tool(&mut control, spec, received),
     };
     end(&stop, &control)
 }
 
-fn leave_terminal(null: &File) -> Result<(), SuperviseError> {
+fn leave_streams(null: &File) -> Result<(), SuperviseError> {
     dup2_stdin(null)
         .and_then(|()| dup2_stdout(null))
         .and_then(|()| dup2_stderr(null))
-        .map_err(call("leave the terminal"))
+        .map_err(call("leave the terminal or the pipes"))
 }
 
 /// How far the child has come on its way to the tool.

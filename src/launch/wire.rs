@@ -19,8 +19,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::spec::FRAME_MAX;
 
-/// How many descriptors ride with a specification: one per [`Slot`](super::spec::Slot).
-pub const DESCRIPTORS: usize = 3;
+/// The most descriptors that ride with a specification: one per [`Slot`](super::spec::Slot).
+pub const DESCRIPTORS: usize = 4;
 
 /// Bytes of the length before each frame.
 const HEADER: usize = size_of::<u32>();

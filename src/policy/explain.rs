@@ -17,12 +17,12 @@ use crate::{
     launch::{
         confine,
         report::{Gap, Tier, all_gaps},
-        spec::{Access, ConfinementSpec, Grant, Target},
+        spec::{Access, ConfinementSpec, Grant, Io, Target},
     },
     policy::{
         catalogue::Catalogue,
         refusal::Refusal,
-        request::Request,
+        request::{Request, Stdin},
         resolve::{self, Resolved},
         settled::settled,
         surroundings::Surroundings,
@@ -95,7 +95,13 @@ pub struct Facts {
     pub ring_bytes: u64,
     /// Whether the terminal's controller end may be lent to a direct holder.
     pub direct: bool,
-    /// Terminal size: columns, rows.
+    /// How input and output are carried.
+    pub io: Io,
+    /// Whether a pty that cannot be opened gives way to pipes.
+    pub io_fallback: bool,
+    /// Whether there is anything to write to: on pipes, where standard input is open.
+    pub input: bool,
+    /// Terminal size: columns, rows; 0 without one.
     pub size: (u16, u16),
 }
 
@@ -164,6 +170,9 @@ impl Facts {
             tasks_max: resolved.tasks_max.unwrap_or(0),
             ring_bytes: resolved.ring_bytes as u64,
             direct: resolved.direct,
+            io: resolved.spec.io,
+            io_fallback: resolved.io_fallback,
+            input: resolved.spec.io == Io::Pty || resolved.stdin == Stdin::Open,
             size: (resolved.columns, resolved.rows),
         }
     }

@@ -6,9 +6,10 @@ use std::{collections::BTreeMap, ffi::OsStr, os::unix::ffi::OsStrExt, time::Dura
 use crate::{
     broker::name::UnitName,
     config::{Limits, RING_MIN_BYTES},
+    launch::spec::Io,
     policy::{
         refusal::{InvalidArgs, NotPermitted, Refusal},
-        request::{LeaseKind, Request},
+        request::{LeaseKind, Request, Stdin},
         tool::Declaration,
     },
 };
@@ -30,6 +31,9 @@ const LEASE_TTL_MIN_MS: u64 = 1_000;
 /// What is left of a request's numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Narrowed {
+    pub(super) io: Io,
+    pub(super) stdin: Stdin,
+    pub(super) io_fallback: bool,
     pub(super) columns: u16,
     pub(super) rows: u16,
     pub(super) grace: Duration,
@@ -48,7 +52,11 @@ pub(super) fn narrow(
 ) -> Result<Narrowed, Refusal> {
     labels(&request.labels, limits)?;
     request.bind_unit.as_ref().map_or(Ok(()), unit)?;
+    let (io, stdin, io_fallback) = carried(request, tool)?;
     Ok(Narrowed {
+        io,
+        stdin,
+        io_fallback,
         columns: side("columns", request.columns.unwrap_or(80))?,
         rows: side("rows", request.rows.unwrap_or(24))?,
         grace: grace(request.grace, tool, limits)?,
@@ -58,6 +66,26 @@ pub(super) fn narrow(
         tasks_max: tasks(request.tasks_max, tool)?,
         ring_bytes: ring(request.ring_bytes, limits)?,
     })
+}
+
+/// How input and output are carried, what is read where that is by pipes, and whether pipes may take a pty's place.
+fn carried(request: &Request, tool: &Declaration) -> Result<(Io, Stdin, bool), Refusal> {
+    let declared = &tool.io;
+    let default = if declared.contains(&Io::Pty) { Io::Pty } else { Io::Pipe };
+    let io = request.io.unwrap_or(default);
+    if !declared.contains(&io) {
+        return Err(NotPermitted::Io { asked: io, declared: declared.clone() }.into());
+    }
+    let falls_back = request.io_fallback && io == Io::Pty;
+    if falls_back && !declared.contains(&Io::Pipe) {
+        return Err(NotPermitted::Fallback { declared: declared.clone() }.into());
+    }
+    if request.stdin.is_some() && io == Io::Pty && !falls_back {
+        return Err(InvalidArgs::Stdin.into());
+    }
+    // Whoever asked for a terminal means to type.
+    let default = if falls_back { Stdin::Open } else { Stdin::Closed };
+    Ok((io, request.stdin.unwrap_or(default), falls_back))
 }
 
 /// Checks the name of a terminal type: it becomes part of a path beneath the terminfo directories.

@@ -5,7 +5,11 @@ use std::{ffi::OsString, path::PathBuf};
 use crate::{
     broker::name::ToolName,
     config::MAX_TIER_VARIABLE,
-    launch::{environment::ForbiddenName, report::Tier, spec::Network},
+    launch::{
+        environment::ForbiddenName,
+        report::Tier,
+        spec::{Io, Network},
+    },
     policy::{
         arguments::ArgumentError, cause::Cause, file::FileError, off_limits::Why,
         repository::RepositoryError, sockets::SocketError, workspace::WorkspaceError,
@@ -92,6 +96,20 @@ pub enum NotPermitted {
         /// The tool's.
         cap: u64,
     },
+    /// A way of input and output that the tool does not declare.
+    #[error("io \"{asked}\" is not in the tool's io = [{}]", quoted(declared))]
+    Io {
+        /// What was asked.
+        asked: Io,
+        /// What the tool declares.
+        declared: Vec<Io>,
+    },
+    /// A way out that the tool does not declare.
+    #[error("io_fallback needs \"pty\" and \"pipe\" in the tool's io = [{}]", quoted(declared))]
+    Fallback {
+        /// What the tool declares.
+        declared: Vec<Io>,
+    },
     /// A path that the policy grants and that is not there.
     #[error("{path:?} is granted but cannot be found ({cause}): a leading '-' lets it be absent")]
     GrantMissing {
@@ -116,6 +134,11 @@ pub enum NotPermitted {
     /// What a worktree shares with its repository, where they do not belong together.
     #[error("git_common_dir: {0}")]
     Repository(#[from] RepositoryError),
+}
+
+fn quoted(words: &[Io]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    words.join(", ")
 }
 
 /// What no policy could permit: a value outside its type's rule.
@@ -151,6 +174,11 @@ pub enum InvalidArgs {
          beginning with a letter or digit"
     )]
     Term(String),
+    /// A standard input for a terminal.
+    #[error(
+        "stdin goes with io \"pipe\" or with io_fallback: a terminal is input and output in one"
+    )]
+    Stdin,
     /// Too many labels.
     #[error("{given} labels given, at most {most}")]
     Labels {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
-use crate::broker::name::UnitName;
+use crate::{broker::name::UnitName, launch::spec::Io};
 
 /// Whom the session will live for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +17,15 @@ pub enum LeaseKind {
     },
 }
 
+/// What a tool on pipes reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing: `/dev/null`.
+    Closed,
+    /// What is written to the session, until that is ended.
+    Open,
+}
+
 /// The options of one `Open`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
@@ -28,7 +37,13 @@ pub struct Request {
     pub cwd: Option<PathBuf>,
     /// Values for names that the tool declares as passable.
     pub env: BTreeMap<String, String>,
-    /// Columns, 1..=1000; 80 where absent.
+    /// How input and output are carried; by a pty where absent and the tool may have one.
+    pub io: Option<Io>,
+    /// What the tool reads where it gets pipes: nothing where absent, unless they are what a terminal fell back to.
+    pub stdin: Option<Stdin>,
+    /// Whether a pty that cannot be opened gives way to pipes.
+    pub io_fallback: bool,
+    /// Columns, 1..=1000; 80 where absent; without a meaning on pipes, as are rows and `TERM`.
     pub columns: Option<u16>,
     /// Rows, 1..=1000; 24 where absent.
     pub rows: Option<u16>,

@@ -13,7 +13,7 @@ use crate::{
     config::{Limits, MaxTier, Settings},
     launch::{
         report::Tier,
-        spec::{ConfinementSpec, LaunchSpec, Network, OwnRoot},
+        spec::{ConfinementSpec, Io, LaunchSpec, Network, OwnRoot, Target},
     },
     policy::{
         arguments::Inside,
@@ -24,7 +24,7 @@ use crate::{
         off_limits::OffLimits,
         refusal::{InvalidArgs, LimitReached, Missing, NoSuchTool, NotPermitted, Refusal},
         repository,
-        request::{LeaseKind, Request},
+        request::{LeaseKind, Request, Stdin},
         sockets::{self, Sockets},
         surroundings::Surroundings,
         tool::Tool,
@@ -38,6 +38,10 @@ const OOM_SCORE_ADJ: i16 = 500;
 
 /// Where a name leads that is only to be there.
 const NOTHING: &str = "/dev/null";
+
+/// `TERM` of a tool without a terminal: the entry of terminfo that can nothing. Where the variable is missing, programs
+/// such as tput(1) complain instead.
+const NO_TERMINAL: &str = "dumb";
 
 /// Landlock's ABI from which signals and abstract sockets are scoped.
 const ABI_SCOPED: u32 = 6;
@@ -67,9 +71,13 @@ pub struct Resolved {
     pub cwd: PathBuf,
     /// Where `TMPDIR` is to be made while opening.
     pub tmpdir: PathBuf,
-    /// Columns, 1..=1000.
+    /// What the tool reads where it gets pipes.
+    pub stdin: Stdin,
+    /// Whether a pty that cannot be opened gives way to pipes.
+    pub io_fallback: bool,
+    /// Columns, 1..=1000; 0 without a terminal.
     pub columns: u16,
-    /// Rows, 1..=1000.
+    /// Rows, 1..=1000; 0 without a terminal.
     pub rows: u16,
     /// How long the session outlives a vanished owner.
     pub grace: Duration,
@@ -93,6 +101,16 @@ pub struct Resolved {
     pub bind_unit: Option<UnitName>,
     /// Whether no other connection may observe the session.
     pub private: bool,
+}
+
+impl Resolved {
+    /// Has pipes in the place of a terminal, and nothing that goes with one.
+    pub fn without_terminal(mut self) -> Self {
+        self.spec.io = Io::Pipe;
+        self.spec.confinement.grants.retain(|grant| grant.target != Target::OwnTerminal);
+        self.spec.environment.insert("TERM".into(), NO_TERMINAL.into());
+        Self { columns: 0, rows: 0, direct: false, ..self }
+    }
 }
 
 /// Judges one request. `tmpdir` is where the session's `TMPDIR` will be; nothing is made.
@@ -122,13 +140,16 @@ pub fn resolve(
     let spec = LaunchSpec {
         argv,
         environment,
+        io: Io::Pty,
         confinement,
         umask: tool.declaration.umask,
         nofile_soft: tool.declaration.open_files,
         oom_score_adj: OOM_SCORE_ADJ,
         supervise: None,
     };
-    Ok(assemble(tool, request, numbers, place, spec))
+    let io = numbers.io;
+    let resolved = assemble(tool, request, numbers, place, spec);
+    Ok(if io == Io::Pipe { resolved.without_terminal() } else { resolved })
 }
 
 /// The Landlock ABI that counts: the kernel's, or the cap of a test.
@@ -317,8 +338,8 @@ fn assemble(
     place: Place,
     spec: LaunchSpec,
 ) -> Resolved {
-    let Narrowed { columns, rows, grace, lease, timeout, memory_max, tasks_max, ring_bytes } =
-        numbers;
+    let Narrowed { io: _, stdin, io_fallback, columns, rows, grace, .. } = numbers;
+    let Narrowed { lease, timeout, memory_max, tasks_max, ring_bytes, .. } = numbers;
     Resolved {
         tool: tool.name.clone(),
         source: tool.source.clone(),
@@ -328,6 +349,8 @@ fn assemble(
         workspace: place.workspace.path,
         cwd: place.cwd.path,
         tmpdir: place.tmpdir,
+        stdin,
+        io_fallback,
         columns,
         rows,
         grace,

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     path::PathBuf,
 };
 
@@ -11,6 +10,7 @@ use toml::Spanned;
 
 use crate::{
     broker::name::ToolName,
+    launch::spec::Io,
     policy::{
         arguments::Arguments,
         composition::Composition,
@@ -47,7 +47,7 @@ pub struct Declaration {
     /// What arguments a request may add.
     #[serde(default)]
     pub arguments: Arguments,
-    /// How input and output are carried.
+    /// How input and output may be carried.
     #[serde(default = "only_pty", deserialize_with = "some_io")]
     pub io: Vec<Io>,
     /// Whether an owner may have the terminal's controller end itself; then what it reads is known to it alone.
@@ -96,14 +96,6 @@ pub struct Declaration {
     pub umask: u32,
 }
 
-/// How input and output are carried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Io {
-    /// A pseudoterminal.
-    Pty,
-}
-
 fn only_pty() -> Vec<Io> {
     vec![Io::Pty]
 }
@@ -133,7 +125,7 @@ fn default_umask() -> u32 {
 fn some_io<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Io>, D::Error> {
     let io = Vec::<Io>::deserialize(deserializer)?;
     if io.is_empty() {
-        Err(de::Error::invalid_length(0, &"at least one of \"pty\""))
+        Err(de::Error::invalid_length(0, &"at least one of \"pty\" and \"pipe\""))
     } else {
         Ok(io)
     }
@@ -148,14 +140,6 @@ fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
             &"three octal digits such as \"022\"",
         )
     })
-}
-
-impl fmt::Display for Io {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pty => f.write_str("pty"),
-        }
-    }
 }
 
 #[cfg(test)]

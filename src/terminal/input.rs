@@ -38,8 +38,25 @@ pub enum WriteError {
         limit: usize,
     },
     /// The session ended.
-    #[error("the terminal is closed")]
+    #[error("the session's input is closed")]
     Closed,
+    /// The session goes on, but its standard input does not.
+    #[error("stdin is closed: {0}")]
+    NoStdin(StdinEnd),
+}
+
+/// Why a session on pipes has no standard input, or none any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StdinEnd {
+    /// None was asked for.
+    #[error("the session was opened without")]
+    Never,
+    /// A writer ended it.
+    #[error("its end was written")]
+    Written,
+    /// The tool closed its end.
+    #[error("the tool does not read it any more")]
+    Unread,
 }
 
 /// What a look at a stream's input gave.
@@ -67,7 +84,8 @@ struct Queue {
     limit: usize,
     bytes: VecDeque<u8>,
     accepted: u64,
-    open: bool,
+    /// Why no more is accepted, once it is so.
+    closed: Option<WriteError>,
 }
 
 impl Input {
@@ -76,7 +94,7 @@ impl Input {
 
     pub(super) fn new(bounds: &Bounds) -> Self {
         let limit = bounds.input_queue_bytes;
-        let queue = Queue { limit, bytes: VecDeque::new(), accepted: 0, open: true };
+        let queue = Queue { limit, bytes: VecDeque::new(), accepted: 0, closed: None };
         Self { queue: watch::Sender::new(queue), write_bytes: bounds.write_bytes }
     }
 
@@ -143,6 +161,23 @@ impl Input {
         given.map_err(|errno: Errno| errno.into())
     }
 
+    /// Accepts no more; what is queued is still given. Gives how many bytes were accepted.
+    pub(super) fn end(&self, why: WriteError) -> Result<u64, WriteError> {
+        let mut result = Err(WriteError::Closed);
+        self.queue.send_if_modified(|queue| {
+            result = queue.closed.map_or(Ok(queue.accepted), Err);
+            queue.closed.get_or_insert(why);
+            result.is_ok()
+        });
+        result
+    }
+
+    /// Waits until there is something to give to the tool, or nothing will follow; gives which.
+    pub(super) async fn more(&self) -> bool {
+        self.until(|queue| !queue.bytes.is_empty() || queue.closed.is_some()).await;
+        !self.queue.borrow().bytes.is_empty()
+    }
+
     /// Waits until there is something to give to the tool.
     pub(super) async fn queued(&self) {
         self.until(|queue| !queue.bytes.is_empty()).await;
@@ -153,12 +188,14 @@ impl Input {
         self.until(|queue| queue.room() >= queue.room_to_go_on()).await;
     }
 
-    /// Drops what is queued and accepts no more.
-    pub(super) fn close(&self) {
+    /// Drops what is queued and accepts no more; gives how many bytes were dropped.
+    pub(super) fn close(&self, why: WriteError) -> usize {
+        let mut dropped = 0;
         self.queue.send_modify(|queue| {
-            queue.bytes = VecDeque::new();
-            queue.open = false;
+            dropped = std::mem::take(&mut queue.bytes).len();
+            queue.closed = Some(why);
         });
+        dropped
     }
 
     async fn until(&self, condition: impl FnMut(&Queue) -> bool) {
@@ -181,8 +218,8 @@ impl Queue {
 
     fn push(&mut self, bytes: &[u8]) -> Result<u64, WriteError> {
         let (queued, len, limit) = (self.bytes.len(), bytes.len(), self.limit);
-        if !self.open {
-            return Err(WriteError::Closed);
+        if let Some(why) = self.closed {
+            return Err(why);
         }
         if len > self.room() {
             return Err(WriteError::InputFull { queued, len, limit });
@@ -204,7 +241,8 @@ impl Queue {
 impl fmt::Debug for Queue {
     /// Shows numbers only: what is typed is never logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Queue({} of {} accepted, open: {})", self.bytes.len(), self.accepted, self.open)
+        let Self { bytes, accepted, closed, .. } = self;
+        write!(f, "Queue({} of {accepted} accepted, closed: {closed:?})", bytes.len())
     }
 }
 
@@ -244,10 +282,25 @@ mod tests {
     fn a_closed_queue_drops_what_it_holds_and_accepts_nothing() {
         let input = Input::new(&Bounds::default());
         input.push(b"lost").unwrap();
-        input.close();
+        assert_eq!(input.close(WriteError::Closed), 4);
         assert_eq!(input.push(b"x"), Err(WriteError::Closed));
         assert!(input.queued().now_or_never().is_none());
         assert!(input.room().now_or_never().is_some());
+    }
+
+    #[test]
+    fn an_ended_queue_gives_what_it_holds_and_accepts_nothing() {
+        let (input, written) =
+            (Input::new(&Bounds::default()), WriteError::NoStdin(StdinEnd::Written));
+        assert!(input.more().now_or_never().is_none());
+        input.push(b"last").unwrap();
+        assert_eq!(input.end(written), Ok(4));
+        assert_eq!((input.push(b"x"), input.end(WriteError::Closed)), (Err(written), Err(written)));
+        let mut got = Vec::new();
+        assert_eq!(input.more().now_or_never(), Some(true));
+        give(&input, &mut got);
+        assert_eq!((got, input.more().now_or_never()), (b"last".to_vec(), Some(false)));
+        assert_eq!(written.to_string(), "stdin is closed: its end was written");
     }
 
     #[test]

@@ -19,6 +19,8 @@
 //! undrawn. So it never holds the tool up, and costs no thread: plain text that scrolls out of sight unseen is not
 //! drawn at all. A painted stream begins with what paints that screen, and goes on with the byte after those drawn.
 //!
+//! A session on pipes has none of this but rings and an input ([`Pipes`]); [`Channel`] is either.
+//!
 //! Every queue is bounded: the ring by its capacity and the pool of all rings, a stream by
 //! [`Terminal::MAX_STREAM_LAG`], the input by [`Bounds::input_queue_bytes`], streams by
 //! [`Bounds::streams`].
@@ -41,12 +43,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 mod backlog;
 mod bounds;
+mod channel;
 mod direct;
 mod follower;
 pub mod framing;
 mod geometry;
 mod input;
 mod output;
+mod pipes;
 mod pool;
 mod pump;
 mod queries;
@@ -57,9 +61,11 @@ mod span;
 mod stream;
 
 pub use bounds::Bounds;
+pub use channel::Channel;
 pub use direct::{Held, Holds};
-pub use input::WriteError;
+pub use input::{StdinEnd, WriteError};
 pub use output::{Chunk, ReadError};
+pub use pipes::{Pipes, Source};
 pub use pool::RingPool;
 pub use screen::{ScreenError, View};
 pub use stream::{AttachError, Attached, Framing, Mode, Replay, StatusText};
@@ -98,7 +104,7 @@ impl WeakTerminal {
     }
 }
 
-/// How much has flowed.
+/// How much has flowed. Of a session on pipes, both outputs together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Bytes that the tool wrote.

@@ -38,6 +38,9 @@ pub enum ReadError {
         /// The end of the output.
         end: u64,
     },
+    /// One of two outputs was asked for, where there is one.
+    #[error("a terminal has one output; stream goes with io \"pipe\" only")]
+    OneOutput,
 }
 
 /// A subscription's name, unique within its session.

@@ -19,7 +19,7 @@ use super::{
     direct::Direct,
     follower::Drawn,
     framing::Wish,
-    input::Input,
+    input::{Input, WriteError},
     output::{Begin, Kind, Output, SubscriptionId},
     queries::{self, Unanswered},
     stream::AttachError,
@@ -89,7 +89,7 @@ impl Shared {
 
     /// Closes the controller end, then announces the end.
     pub(super) fn finish(&self, code: i32) {
-        self.input.close();
+        self.input.close(WriteError::Closed);
         drop(self.controller.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.output.send_modify(|output| output.finish(code));
     }

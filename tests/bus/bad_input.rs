@@ -158,7 +158,7 @@ async fn what_is_out_of_bounds_is_refused() {
             ),
             case("command", at().with("rows", 65535u16), "InvalidArgs", &["rows", "65535"]),
             case("command", at().with("columns", 80u32), "InvalidArgs", &["columns", "u", "q"]),
-            case("command", at().with("io", "pipe"), "InvalidArgs", &["io", "pipe", "pty"]),
+            case("command", at().with("io", "pipes"), "InvalidArgs", &["io", "pipes", "pty"]),
             case(
                 "command",
                 at().with("lease", "mine"),

@@ -63,7 +63,8 @@ impl Scene {
 async fn shows(session: &Session, cursor: u64, text: &[u8]) {
     let read = async {
         loop {
-            let options = ReadOptions { wait: Some(Duration::from_secs(10)) };
+            let options =
+                ReadOptions { wait: Some(Duration::from_secs(10)), ..ReadOptions::default() };
             let chunk = session.read(cursor, 4096, &options).await.unwrap();
             assert!(text.starts_with(&chunk.data), "{:?}", String::from_utf8_lossy(&chunk.data));
             if chunk.data.len() == text.len() {

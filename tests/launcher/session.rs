@@ -19,12 +19,12 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     pty::{Winsize, openpty},
     sys::signal::{Signal, kill},
-    unistd::{Pid, setsid},
+    unistd::{Pid, pipe2, setsid},
 };
 use st2_tools::launch::{
     report::{Report, Tier},
     spec::{
-        Access, ConfinementSpec, Failure, FromLauncher, Grant, LaunchSpec, Protected, Slot,
+        Access, ConfinementSpec, Failure, FromLauncher, Grant, Io, LaunchSpec, Protected, Slot,
         Supervise, Target, ToLauncher,
     },
     wire::{self, Decoder},
@@ -68,6 +68,7 @@ impl Place {
         LaunchSpec {
             argv,
             environment: BTreeMap::from([("PATH".into(), path), ("ANSWER".into(), "42".into())]),
+            io: Io::Pty,
             confinement: ConfinementSpec::new(Tier::Seccomp, self.grants()),
             umask: 0o077,
             nofile_soft: 1024,
@@ -134,13 +135,26 @@ impl Session {
 
     /// Spawns a launcher with a standard output of the test's choice, given the pty's user end.
     pub fn spawn_with(output: impl FnOnce(&OwnedFd) -> Stdio) -> Self {
+        Self::spawn_on(|user| (output(&user), user.into()))
+    }
+
+    /// Spawns a launcher whose standard output and error are two pipes; gives where they are read.
+    pub fn spawn_on_pipes() -> (Self, [File; 2]) {
+        let [output, error] =
+            [pipe2(OFlag::O_CLOEXEC), pipe2(OFlag::O_CLOEXEC)].map(Result::unwrap);
+        let session = Self::spawn_on(|_| (output.1.into(), error.1.into()));
+        (session, [output.0.into(), error.0.into()])
+    }
+
+    fn spawn_on(streams: impl FnOnce(OwnedFd) -> (Stdio, Stdio)) -> Self {
         let (control, theirs) = UnixStream::pair().unwrap();
         control.set_read_timeout(Some(DEADLINE)).unwrap();
         let (controller, user) = pty();
+        let (stdout, stderr) = streams(user);
         let launcher = Command::new(launcher())
             .stdin(OwnedFd::from(theirs))
-            .stdout(output(&user))
-            .stderr(user)
+            .stdout(stdout)
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let (decoder, output) = (Decoder::default(), Vec::new());

@@ -10,6 +10,7 @@ mod flow;
 mod framed;
 mod frames;
 mod judge;
+mod pipes;
 mod queries;
 mod streams;
 mod tool;

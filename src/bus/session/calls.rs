@@ -16,9 +16,9 @@ use crate::{
         options::Options,
     },
     config::Limits,
-    engine::{self, Act, Caller, EndWish, State},
+    engine::{self, Act, Caller, ControlError, EndWish, State},
     host::pty::Size,
-    terminal::{Framing, Mode, Replay, Stats, Terminal},
+    terminal::{Channel, Framing, Mode, Replay, Stats, Terminal},
 };
 
 impl Session {
@@ -27,11 +27,17 @@ impl Session {
         engine: engine::Handle,
         callers: Arc<Callers>,
         state: watch::Receiver<State>,
-        terminal: Terminal,
+        channel: Channel,
         limits: Limits,
     ) -> Self {
         let id = state.borrow().view.facts.id.clone();
-        Self { engine, callers, id, state, terminal, holder: Mutex::default(), limits }
+        Self { engine, callers, id, state, channel, holder: Mutex::default(), limits }
+    }
+
+    /// The terminal, where it has one.
+    pub(super) fn terminal(&self) -> Result<&Terminal, Error> {
+        let terminal = self.channel.terminal();
+        Ok(terminal.ok_or_else(|| ControlError::NotATerminal(self.id.clone()))?)
     }
 
     pub(super) fn caller(
@@ -63,12 +69,16 @@ impl Session {
     }
 
     /// How a stream is to carry the session.
-    pub(super) fn framing(&self, options: &mut Options) -> Result<Framing, Error> {
+    pub(super) fn framing(
+        &self,
+        terminal: &Terminal,
+        options: &mut Options,
+    ) -> Result<Framing, Error> {
         let framed = options.one_of("framing", &[("raw", false), ("pty", true)])?.unwrap_or(false);
         let replay = options.one_of("replay", &[("screen", true), ("none", false)])?;
         let cursor = options.take("cursor")?;
         if framed {
-            let (state, terminal) = (self.state.clone(), self.terminal.downgrade());
+            let (state, terminal) = (self.state.clone(), terminal.downgrade());
             return Ok(Framing::Pty(Arc::new(move || status(&state.borrow(), terminal.stats()))));
         }
         Ok(Framing::Raw(match (cursor, replay) {

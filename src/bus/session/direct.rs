@@ -26,20 +26,20 @@ impl Session {
             let text = "cursor and replay do not go with framing \"direct\"";
             return Err(Error::InvalidArgs(text.to_owned()));
         }
-        let size = size(&mut options)?;
+        let (terminal, size) = (self.terminal()?, size(&mut options)?);
         let caller = self.caller(header, options.take("token")?)?;
         self.engine.find(&self.id, caller.clone(), Need::Control).await?;
         self.make_way().await;
         let held = {
             let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-            let held = self.terminal.hold()?;
+            let held = terminal.hold()?;
             *holder = Some(caller.clone());
             held
         };
         if let Some(size) = size {
             self.engine.act(&self.id, caller, Act::Resize(size)).await?;
         }
-        let size = self.terminal.size();
+        let size = terminal.size();
         let info = Dict::from([
             ("controller", Variant::Fd(Fd::from(held.controller))),
             ("begin", held.begin.into()),
@@ -58,7 +58,9 @@ impl Session {
             let mut holder = holder();
             if holder.as_ref() == Some(&fenced) {
                 *holder = None;
-                self.terminal.take_back();
+                if let Some(terminal) = self.channel.terminal() {
+                    terminal.take_back();
+                }
             }
         }
     }

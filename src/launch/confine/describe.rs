@@ -21,11 +21,12 @@ const SOCKETS: [&str; 3] = ["/run", "/tmp", "/var/run"];
 pub(super) const TERMINAL: &str = "terminal";
 
 /// Writes a grant into the lists of a report. Device nodes are listed as such only.
-pub(super) fn list(report: &mut Report, grant: &Grant, terminal: BorrowedFd<'_>) {
+pub(super) fn list(report: &mut Report, grant: &Grant, terminal: Option<BorrowedFd<'_>>) {
     let path = match &grant.target {
         Target::Path(path) | Target::Descriptor(_, path) => path.clone(),
         Target::OwnTerminal => {
-            nix::unistd::ttyname(terminal).unwrap_or_else(|_| PathBuf::from(TERMINAL))
+            let name = terminal.and_then(|terminal| nix::unistd::ttyname(terminal).ok());
+            name.unwrap_or_else(|| PathBuf::from(TERMINAL))
         }
     };
     list_path(report, &path, grant.access);

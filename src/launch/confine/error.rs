@@ -76,6 +76,9 @@ pub enum ConfineError {
     /// A grant names a descriptor that did not come.
     #[error("no descriptor came for the {0:?} grant")]
     NoDescriptor(Slot),
+    /// A terminal is granted to a tool that has none.
+    #[error("the session's terminal is granted, and it has none")]
+    NoTerminal,
     /// A rule or the ruleset was refused.
     #[error("cannot make the landlock ruleset: {source}")]
     Ruleset {

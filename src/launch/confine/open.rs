@@ -31,12 +31,13 @@ pub(super) fn open(
             Ok(file) => Ok(Some(file)),
         },
         Target::Descriptor(slot, path) => {
-            let directory = descriptors.directories.get(*slot as usize);
+            let directory = descriptors.received.get(*slot as usize);
             let directory = directory.ok_or(ConfineError::NoDescriptor(*slot))?;
             directory.try_clone().map(Some).map_err(|source| failed(path, source))
         }
         Target::OwnTerminal => {
-            let terminal = descriptors.terminal.try_clone_to_owned();
+            let terminal = descriptors.terminal.ok_or(ConfineError::NoTerminal)?;
+            let terminal = terminal.try_clone_to_owned();
             terminal.map(Some).map_err(|source| failed(Path::new(TERMINAL), source))
         }
     }

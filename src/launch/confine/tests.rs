@@ -27,7 +27,7 @@ fn spec(grants: Vec<Grant>, network: Network) -> ConfinementSpec {
 fn prepare(spec: &ConfinementSpec) -> Result<Report, ConfineError> {
     let null = File::open("/dev/null").unwrap();
     let directories = [OwnedFd::from(File::open("/tmp").unwrap())];
-    let descriptors = Descriptors { directories: &directories, terminal: null.as_fd() };
+    let descriptors = Descriptors { received: &directories, terminal: Some(null.as_fd()) };
     Prepared::new(spec, &descriptors).map(|prepared| prepared.report)
 }
 
@@ -288,7 +288,7 @@ fn a_root_of_its_own_leaves_the_metadata_and_the_sockets_of_others() {
     std::fs::create_dir(workspace.path().join(".git")).unwrap();
     let (mut spec, directories) = with_own_root(workspace.path());
     let null = File::open("/dev/null").unwrap();
-    let descriptors = Descriptors { directories: &directories, terminal: null.as_fd() };
+    let descriptors = Descriptors { received: &directories, terminal: Some(null.as_fd()) };
     let report = Prepared::new(&spec, &descriptors).unwrap().report;
     assert_eq!((report.tier, report.unix_sockets.as_str()), (Tier::Mounts, "session"));
     assert_eq!(report.gaps, [Gap::WorkspaceCode, Gap::DiskSpace]);

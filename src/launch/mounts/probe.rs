@@ -55,9 +55,8 @@ fn probe() -> Result<(), MountError> {
             plan.add(grant, open(path)?.as_fd())?;
         }
     }
-    let directories = [workspace, open("/usr")?];
-    let terminal = directories[0].as_fd();
-    plan.enter(&Descriptors { directories: &directories, terminal }).map(drop)
+    let received = [workspace, open("/usr")?];
+    plan.enter(&Descriptors { received: &received, terminal: None }).map(drop)
 }
 
 fn open(path: impl AsRef<Path>) -> Result<OwnedFd, MountError> {

@@ -20,7 +20,7 @@ use super::*;
 use crate::launch::{
     report::Tier,
     spec::{
-        Access, ConfinementSpec, Grant, LaunchSpec, Network, OwnRoot, Slot, Target, ToLauncher,
+        Access, ConfinementSpec, Grant, Io, LaunchSpec, Network, OwnRoot, Slot, Target, ToLauncher,
     },
 };
 
@@ -28,6 +28,7 @@ fn spec() -> LaunchSpec {
     LaunchSpec {
         argv: vec!["sh".into(), OsString::from_vec(vec![0xff, 0x80])],
         environment: BTreeMap::from([("A".into(), OsString::from_vec(vec![0xfe]))]),
+        io: Io::Pty,
         confinement: ConfinementSpec {
             tier: Tier::Seccomp,
             grants: vec![Grant {
@@ -110,7 +111,7 @@ fn descriptors_ride_with_the_first_byte_and_are_close_on_exec() {
 fn a_fourth_descriptor_is_refused_and_none_is_kept() {
     let (here, there) = UnixStream::pair().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
-    send_with_descriptors(here.as_fd(), &[0], &[writer.as_fd(); 4]).unwrap();
+    send_with_descriptors(here.as_fd(), &[0], &[writer.as_fd(); 5]).unwrap();
     drop(writer);
     drop(here);
 

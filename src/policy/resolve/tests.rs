@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::{
     config::Overrides,
-    launch::spec::Network,
+    launch::spec::{Io, Network},
     policy::{
         bed::{Bed, PROFILE, refusal, resolved, strings},
         surroundings::Kernel,
@@ -230,6 +230,60 @@ fn the_environment_is_built_and_never_inherited() {
     let path = bed.words(&path);
     assert!(path.starts_with("BED/home/go/bin:"), "only what exists: {path}");
     assert!(path.split(':').any(|directory| directory == "/usr/bin"));
+}
+
+#[test]
+fn a_tool_on_pipes_has_nothing_that_goes_with_a_terminal() {
+    let bed = Bed::new();
+    bed.tool(
+        "both",
+        "title = \"b\"\ncommand = [\"true\"]\nio = [\"pty\", \"pipe\"]\ndirect = true",
+    );
+    bed.tool("piped", "title = \"p\"\ncommand = [\"true\"]\nio = [\"pipe\"]");
+    let term = |resolved: &Resolved| resolved.spec.environment[OsStr::new("TERM")].clone();
+    let has_terminal = |resolved: &Resolved| {
+        let grants = &resolved.spec.confinement.grants;
+        grants.iter().any(|grant| grant.target == Target::OwnTerminal)
+    };
+    let pty = resolved(&bed, "both", |r| r.io_fallback = true);
+    assert_eq!((pty.spec.io, pty.stdin, pty.io_fallback), (Io::Pty, Stdin::Open, true));
+    assert!(has_terminal(&pty) && pty.direct && term(&pty) == "xterm-256color");
+    let asked = resolved(&bed, "both", |r| {
+        (r.io, r.columns, r.term) = (Some(Io::Pipe), Some(132), Some("xterm".into()));
+    });
+    let only = resolved(&bed, "piped", |_| {});
+    let fallen = pty.without_terminal();
+    for (pipes, stdin) in [(asked, Stdin::Closed), (only, Stdin::Closed), (fallen, Stdin::Open)] {
+        assert_eq!((pipes.spec.io, pipes.stdin), (Io::Pipe, stdin));
+        assert_eq!((pipes.columns, pipes.rows, pipes.direct), (0, 0, false));
+        assert!(!has_terminal(&pipes) && term(&pipes) == "dumb");
+    }
+}
+
+#[test]
+fn how_a_tool_is_carried_is_what_it_declares() {
+    let bed = Bed::new();
+    bed.tool("both", "title = \"b\"\ncommand = [\"true\"]\nio = [\"pty\", \"pipe\"]");
+    bed.tool("piped", "title = \"p\"\ncommand = [\"true\"]\nio = [\"pipe\"]");
+    insta::assert_snapshot!(
+        [
+            refusal(&bed, "true", |r| r.io = Some(Io::Pipe)),
+            refusal(&bed, "piped", |r| r.io = Some(Io::Pty)),
+            refusal(&bed, "true", |r| r.io_fallback = true),
+            refusal(&bed, "both", |r| r.stdin = Some(Stdin::Open)),
+            refusal(&bed, "both", |r| (r.io, r.columns) = (Some(Io::Pipe), Some(0))),
+        ]
+        .join("\n"),
+        @r#"
+        NotPermitted: io "pipe" is not in the tool's io = ["pty"]
+        NotPermitted: io "pty" is not in the tool's io = ["pipe"]
+        NotPermitted: io_fallback needs "pty" and "pipe" in the tool's io = ["pty"]
+        InvalidArgs: stdin goes with io "pipe" or with io_fallback: a terminal is input and output in one
+        InvalidArgs: columns 0 is outside 1..=1000
+        "#
+    );
+    let closed = resolved(&bed, "both", |r| (r.io_fallback, r.stdin) = (true, Some(Stdin::Closed)));
+    assert_eq!(closed.stdin, Stdin::Closed);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn what_breaks_a_rule_is_refused_by_place_and_rule() {
             words("[arguments]\noperands = { kind = \"file\" }"),
             words("[arguments]\nmore = 1"),
             words("io = []"),
-            words("io = [\"pipe\"]"),
+            words("io = [\"pipes\"]"),
             words("grace_ms = 86400001"),
             words("timeout_ms = -1"),
             words("stop_timeout_ms = 60001"),
@@ -84,8 +84,8 @@ fn what_breaks_a_rule_is_refused_by_place_and_rule() {
         x.toml:4:11: key "arguments.options": option "n" is not -x, --name, or one of these with =NUMBER, =WORD, ' NUMBER' or ' WORD'
         x.toml:4:21: key "arguments.operands.kind": unknown variant `file`, expected `any` or `path`
         x.toml:4:1: key "arguments.more": unknown field `more`, expected `options` or `operands`
-        x.toml:3:6: key "io": invalid length 0, expected at least one of "pty"
-        x.toml:3:7: key "io": unknown variant `pipe`, expected `pty`
+        x.toml:3:6: key "io": invalid length 0, expected at least one of "pty" and "pipe"
+        x.toml:3:7: key "io": unknown variant `pipes`, expected `pty` or `pipe`
         x.toml:3:12: key "grace_ms": 86400001 is outside 0..=86400000
         x.toml:3:14: key "timeout_ms": -1 is outside 0..=2592000000
         x.toml:3:19: key "stop_timeout_ms": 60001 is outside 0..=60000
