@@ -12,9 +12,14 @@ mod bus {
     mod bad_input;
     mod client;
     mod direct;
+    mod events;
     mod hardening;
     mod limits;
     mod ownership;
     mod pipes;
+    mod quiet;
+    mod reuse;
     mod sessions;
+    mod sharing;
+    mod typing;
 }

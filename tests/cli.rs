@@ -20,3 +20,5 @@ mod screen;
 mod session;
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/typing.rs"]
+mod typing;

@@ -160,6 +160,11 @@ async fn every_method_without_a_descriptor_is_callable_by_busctl() {
     assert_eq!(session(&resize).await.unwrap(), "");
     assert_eq!(session(&["Wait", "t", "0"]).await.unwrap(), "ba{sv} false 0");
 
+    let keys = [&["SendKeys", "asa{sv}", "2", "y", "Enter"][..], &with_token].concat();
+    assert_eq!(session(&keys).await.unwrap(), "");
+    let paste = [&["Paste", "sa{sv}", "pasted"][..], &with_token].concat();
+    assert_eq!(session(&paste).await.unwrap(), "");
+
     // What has no options has no token either: the call arrives, and is refused.
     for refused in [
         &["Signal", "s", "TERM"][..],
@@ -168,6 +173,8 @@ async fn every_method_without_a_descriptor_is_callable_by_busctl() {
         &["Pause"],
         &["Resume"],
         &["Forget"],
+        &["Submit"],
+        &["Share", "s", "observe"],
     ] {
         let error = session(refused).await.unwrap_err();
         assert!(error.contains("belongs to a token lease"), "{refused:?}: {error}");
@@ -175,6 +182,8 @@ async fn every_method_without_a_descriptor_is_callable_by_busctl() {
 
     let list = busctl.manager(&["ListSessions", "a{sv}", "1", "tool", "s", "command"]).await;
     assert!(list.unwrap().contains(&path));
+    let events = busctl.manager(&["ListEvents", "tu", "0", "9"]).await.unwrap();
+    assert!(words(&events).contains(&"session-started"), "{events}");
     assert!(busctl.manager(&["ListTools"]).await.unwrap().contains("\"lazygit\""));
     let explain = ["Explain", "sa{sv}", "shell", "1", "workspace", "s", place];
     assert!(busctl.manager(&explain).await.unwrap().contains("\"bash\""));
@@ -201,7 +210,7 @@ fn the_busctl_test_names_every_method() {
         .map(|rest| rest.split('"').next().unwrap_or_default())
         .filter(|method| *method != "Attach")
         .collect();
-    assert!(methods.len() >= 17);
+    assert!(methods.len() >= 22);
     for method in methods {
         assert!(test.contains(&format!("\"{method}\"")), "{method} is not called by busctl");
     }

@@ -15,4 +15,5 @@ mod scopes {
     mod many;
     mod placement;
     mod terminals;
+    mod waiting;
 }

@@ -1,7 +1,11 @@
 //! Who may do what to a session.
 
 use super::{
-    lease::Connection, name::SessionId, ownership::TokenError, registry::Broker, session::Session,
+    lease::{Connection, Token},
+    name::SessionId,
+    ownership::TokenError,
+    registry::Broker,
+    session::Session,
 };
 
 /// What a caller wants of a session.
@@ -30,13 +34,17 @@ pub enum Denied {
     /// The caller does not own it, and it is private.
     #[error("session {0} is private: only its owner may observe it")]
     Private(SessionId),
+    /// The token shown with the call is a share, and not one to control by.
+    #[error("session {0} is shared with this token to be observed only")]
+    ObserveOnly(SessionId),
     /// The token shown with the call is not the session's.
     #[error("{0}")]
     Token(#[from] TokenError),
 }
 
 impl Broker {
-    /// Finds a session for a caller that needs something of it; a token shown with the call makes it the owner for that call.
+    /// Finds a session for a caller that needs something of it; a token shown with the call makes it the owner for that
+    /// call, or lets it do what the token was shared for.
     ///
     /// # Errors
     /// [`Denied`].
@@ -49,6 +57,7 @@ impl Broker {
     ) -> Result<&Session, Denied> {
         let session = self.session(id).ok_or_else(|| Denied::NoSuchSession(id.clone()))?;
         let owns = match token {
+            Some(text) if Token::is_share(text) => return self.as_shared(session, text, need),
             Some(text) => self.token_speaks_for(session, text)?,
             None => self.is_owner(session, caller),
         };

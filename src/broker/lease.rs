@@ -45,6 +45,10 @@ impl Secret {
     pub fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
+
+    fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 impl fmt::Debug for Secret {
@@ -53,8 +57,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What claims, renews or speaks for a lease: `ID-SECRET` in lower-case hexadecimal. Never logged, and compared by
-/// [`Token::matches`] only: there is no `==`.
+/// How the token of a share begins.
+const SHARE: &str = "share-";
+
+/// What claims, renews or speaks for a lease, `ID-SECRET` in lower-case hexadecimal, or for one session. Never logged,
+/// and compared by [`Token::matches`] only: there is no `==`.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -62,11 +69,19 @@ impl Token {
     /// Writes a token.
     #[must_use]
     pub fn of(id: LeaseId, secret: &Secret) -> Self {
-        let mut text = format!("{:x}-", id.0);
-        for byte in secret.0 {
-            text.push_str(&format!("{byte:02x}"));
-        }
-        Self(text)
+        Self(format!("{:x}-{}", id.0, secret.hex()))
+    }
+
+    /// Writes the token of a share: `share-SESSION-SECRET`, which no token of a lease begins with.
+    #[must_use]
+    pub fn share(session: &SessionId, secret: &Secret) -> Self {
+        Self(format!("{SHARE}{session}-{}", secret.hex()))
+    }
+
+    /// Whether a text has the form of a share's token.
+    #[must_use]
+    pub fn is_share(text: &str) -> bool {
+        text.starts_with(SHARE)
     }
 
     /// The lease that a token's text names, whether or not its secret is right.

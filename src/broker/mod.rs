@@ -6,13 +6,16 @@ pub mod access;
 pub mod clock;
 pub mod deadline;
 pub mod effect;
+pub mod events;
 pub mod lane;
 pub mod lease;
 pub mod name;
 pub mod outcome;
 pub mod ownership;
 pub mod registry;
+mod reuse;
 pub mod session;
+pub mod share;
 pub mod view;
 
 pub use registry::Broker;

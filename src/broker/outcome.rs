@@ -45,6 +45,8 @@ pub enum Reason {
     LeaseExpired,
     /// The overall watchdog.
     Timeout,
+    /// The no-output watchdog.
+    SilenceTimeout,
     /// The unit named by `bind_unit` stopped.
     BoundUnitStopped,
     /// Somebody else told the service manager to stop the scope.
@@ -66,6 +68,7 @@ impl Reason {
             Self::OwnerVanished => "owner-vanished",
             Self::LeaseExpired => "lease-expired",
             Self::Timeout => "timeout",
+            Self::SilenceTimeout => "silence-timeout",
             Self::BoundUnitStopped => "bound-unit-stopped",
             Self::StoppedByManager => "stopped-by-manager",
             Self::OomKill => "oom-kill",

@@ -82,6 +82,7 @@ impl Broker {
         lease.token = Token::of(id, secret);
         let token = lease.token.clone();
         let tied = lease.sessions.clone();
+        tied.iter().for_each(|session| self.shares.revoke(session));
         self.held.entry(connection.clone()).or_default().insert(id);
         self.deadlines.disarm(&Key::Lease(id));
         let effects = self.on_all(id, &Event::Claimed, now);

@@ -9,10 +9,12 @@ use super::{
     clock::Now,
     deadline::{Deadlines, Key},
     effect::Effect,
+    events::{Events, What},
     lane::Lanes,
     lease::{Connection, Holder, Lease, LeaseId, Secret, Token},
     name::SessionId,
     session::{Event, Facts, Session},
+    share::Shares,
 };
 
 /// How much there may be of everything.
@@ -28,6 +30,10 @@ pub struct Quotas {
     pub retention: Duration,
     /// Opens in flight of one owner; more wait their turn.
     pub opens_per_owner: usize,
+    /// Shares of one session.
+    pub shares: usize,
+    /// Events kept in the log.
+    pub events: usize,
 }
 
 /// Why no session was added.
@@ -70,6 +76,8 @@ pub struct Broker {
     /// The leases that a connection holds or has shown the token of.
     pub(super) held: BTreeMap<Connection, BTreeSet<LeaseId>>,
     pub(super) deadlines: Deadlines,
+    pub(super) shares: Shares,
+    pub(super) events: Events,
     lanes: Lanes,
     retained: VecDeque<SessionId>,
     leases_made: u64,
@@ -85,6 +93,8 @@ impl Broker {
             leases: BTreeMap::new(),
             held: BTreeMap::new(),
             deadlines: Deadlines::default(),
+            shares: Shares::default(),
+            events: Events::new(quotas.events),
             lanes: Lanes::new(quotas.opens_per_owner),
             retained: VecDeque::new(),
             leases_made: 0,
@@ -111,14 +121,21 @@ impl Broker {
             lease.sessions.insert(id.clone());
         }
         self.sessions.insert(id.clone(), Session::new(facts, lease));
+        self.record(&id, What::Starting, now);
         if self.lanes.enter(&opener, &id) { Ok(self.on(&id, Event::Turn, now)) } else { Ok(vec![]) }
     }
 
     /// Gives an event to a session, keeps its deadlines, and gives the effects left to perform.
     pub fn on(&mut self, id: &SessionId, event: Event, now: Now) -> Vec<Effect> {
         let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
+        let had_ended = session.ending().is_some();
+        let caused = session.on(event, now);
+        if let (false, Some((ending, reason))) = (had_ended, session.ending()) {
+            self.record(id, What::Exited(ending, reason), now);
+        }
         let mut effects = Vec::new();
-        for effect in session.on(event, now) {
+        for effect in caused {
+            self.record_effect(&effect, now);
             match &effect {
                 Effect::Arm(key, at) => self.deadlines.arm(key.clone(), *at),
                 Effect::Disarm(key) => self.deadlines.disarm(key),
@@ -303,6 +320,7 @@ impl Broker {
     fn remove(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.remove(id) else { return };
         self.retained.retain(|retained| retained != id);
+        self.shares.revoke(id);
         for key in [Key::Grace(id.clone()), Key::Timeout(id.clone()), Key::Retention(id.clone())] {
             self.deadlines.disarm(&key);
         }

@@ -1,6 +1,6 @@
 //! One session's life: phase × event → effects. No I/O, no clock, no flag beside the phase.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use super::{
     clock::Now,
@@ -9,7 +9,10 @@ use super::{
     name::{SessionId, ToolName, UnitName},
     outcome::{Ending, Outcome, Reason, Usage},
 };
-use crate::launch::{report::Report, spec::Failure};
+use crate::launch::{
+    report::Report,
+    spec::{Failure, Io},
+};
 
 mod transitions;
 
@@ -22,12 +25,14 @@ pub struct Facts {
     pub opener: Connection,
     /// Its tool.
     pub tool: ToolName,
-    /// Its whole argv, for people: bytes that are not UTF-8 are replaced.
-    pub command: Vec<String>,
+    /// Its whole argv.
+    pub command: Vec<OsString>,
     /// Its workspace.
     pub workspace: PathBuf,
     /// Its working directory.
     pub cwd: PathBuf,
+    /// How its bytes were asked to be carried.
+    pub io: Io,
     /// Its scope.
     pub unit: UnitName,
     /// When it was asked for, µs since the epoch.
@@ -40,6 +45,8 @@ pub struct Facts {
     pub grace: Duration,
     /// Overall watchdog.
     pub timeout: Option<Duration>,
+    /// No-output watchdog.
+    pub silence: Option<Duration>,
     /// From the first gentle signal to SIGKILL.
     pub stop_timeout: Duration,
 }
@@ -170,6 +177,8 @@ pub enum Event {
     LeaseElapsed,
     /// Its overall watchdog.
     TimeoutElapsed,
+    /// Its no-output watchdog.
+    SilenceElapsed,
     /// It has been kept long enough, or its owner asked to forget it.
     Forgotten,
     /// The broker is going down.
@@ -215,6 +224,20 @@ impl Session {
         match &self.phase {
             Phase::Closed { outcome, .. } => Some(outcome),
             _ => None,
+        }
+    }
+
+    /// How its leader ended, once it has, and why the session ends.
+    #[must_use]
+    pub fn ending(&self) -> Option<(Ending, Reason)> {
+        match &self.phase {
+            Phase::Closing { cause, ending, .. } => ending.clone().map(|it| (it, cause.reason)),
+            Phase::Closed { outcome, .. } => Some((outcome.ending.clone(), outcome.reason)),
+            Phase::Waiting
+            | Phase::Opening
+            | Phase::Aborting(_)
+            | Phase::Running(_)
+            | Phase::Gone => None,
         }
     }
 

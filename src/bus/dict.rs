@@ -1,6 +1,6 @@
 //! Dictionaries as they are written to the bus.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, ffi::OsString, path::Path};
 
 use zbus::Variant;
 
@@ -17,6 +17,12 @@ pub type Dict = BTreeMap<&'static str, Variant<'static>>;
 #[must_use]
 pub fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+/// An argv as text; bytes that are not UTF-8 are replaced.
+#[must_use]
+pub fn texts(argv: &[OsString]) -> Vec<String> {
+    argv.iter().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
 /// An outcome as the contract writes it; empty before the end.
@@ -39,7 +45,9 @@ pub fn outcome(outcome: Option<&Outcome>) -> Dict {
     dict
 }
 
-fn ending(ending: &Ending) -> Vec<(&'static str, Variant<'static>)> {
+/// How a leader ended, as the contract writes it.
+#[must_use]
+pub fn ending(ending: &Ending) -> Vec<(&'static str, Variant<'static>)> {
     let (kind, code, signal, core_dumped) = match ending {
         Ending::Exited(code) => ("exited", *code, String::new(), false),
         Ending::Signaled { signal, core_dumped } => {

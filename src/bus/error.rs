@@ -6,13 +6,16 @@ use crate::{
     broker::{
         access::Denied,
         effect::OpenFailure,
+        events::EventsError,
         outcome::{Ending, Outcome},
         ownership::TokenError,
     },
     engine::{ControlError, OpenError},
     launch::spec::Failure,
     policy::refusal::Refusal,
-    terminal::{AttachError, ReadError, ScreenError, WriteError},
+    terminal::{
+        AttachError, PasteError, ReadError, ScreenError, TypeError, WriteError, keys::KeyError,
+    },
 };
 
 /// `org.st2.Tools.Error.*`.
@@ -120,7 +123,9 @@ impl From<Denied> for Error {
         let text = denied.to_string();
         Self::Contract(match denied {
             Denied::NoSuchSession(_) => Contract::NoSuchSession(text),
-            Denied::NotOwner { .. } | Denied::Private(_) => Contract::NotOwner(text),
+            Denied::NotOwner { .. } | Denied::Private(_) | Denied::ObserveOnly(_) => {
+                Contract::NotOwner(text)
+            }
             Denied::Token(_) => Contract::BadToken(text),
         })
     }
@@ -181,8 +186,15 @@ impl From<ControlError> for Error {
             }
             ControlError::NotATerminal(_) => Contract::NotATerminal(text).into(),
             ControlError::Write(error) => error.into(),
+            ControlError::Share(_) => Contract::LimitReached(text).into(),
             ControlError::Host(_) | ControlError::Stopping => Self::Failed(text),
         }
+    }
+}
+
+impl From<EventsError> for Error {
+    fn from(error: EventsError) -> Self {
+        Contract::BadCursor(error.to_string()).into()
     }
 }
 
@@ -204,6 +216,18 @@ impl From<WriteError> for Error {
             WriteError::TooLong { .. } => Contract::LimitReached(text).into(),
             WriteError::NoStdin(_) => Contract::NotPermitted(text).into(),
             WriteError::Closed => Contract::Closed(text).into(),
+        }
+    }
+}
+
+impl From<TypeError> for Error {
+    fn from(error: TypeError) -> Self {
+        let text = error.to_string();
+        match error {
+            TypeError::Key(KeyError::TooMany { .. }) => Contract::LimitReached(text).into(),
+            TypeError::Key(KeyError::Unknown(_) | KeyError::Impossible(_))
+            | TypeError::Paste(PasteError::HoldsEnd) => Self::InvalidArgs(text),
+            TypeError::Write(error) => error.into(),
         }
     }
 }

@@ -95,8 +95,8 @@ impl Manager {
         call: &Header<'_>,
     ) -> Result<(OwnedObjectPath, Dict), Error> {
         let Surface { engine, callers, judge, publisher, .. } = &self.0;
-        let Opened { state, channel, token } = opened;
-        let info = rows::info(&state.borrow(), token);
+        let Opened { state, channel, token, reused } = opened;
+        let info = rows::info(&state.borrow(), token, reused);
         let id = state.borrow().view.facts.id.clone();
         let path = session_path(&id);
         publisher.served(&id, state.clone(), Call::of(call));
@@ -124,9 +124,11 @@ impl Manager {
     /// directory), cwd s (inside it), env a{ss}, io s ("pty", the default, or "pipe": no terminal; what the tool
     /// declares), stdin s (of pipes: "closed", the default, is /dev/null, or "open"), io_fallback b (pipes where no pty
     /// can be opened; their stdin is open by default), columns q and rows q (1 to 1000; 80 and 24), term s,
-    /// lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t, timeout_ms t (0 is none), ring_bytes t (4096 to
-    /// 4194304), memory_max t, tasks_max t, labels a{ss} (at most 16), bind_unit s (a unit that is active; the
-    /// session ends when it stops), private b. A request only narrows what the tool declares.
+    /// lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t, timeout_ms t and silence_timeout_ms t (life,
+    /// and time without output; 0 is none), ring_bytes t (4096 to 4194304), memory_max t, tasks_max t, labels a{ss} (at
+    /// most 16), bind_unit s (a unit that is active; the session ends when it stops), private b, reuse b (take the
+    /// caller's own session of the same tool, argv, workspace, io, "agent" label and kind of lease, if one runs or is
+    /// being opened). A request only narrows what the tool declares.
     ///
     /// Info: id s, unit s, pid u, token s (claims the lease), reused b, io s, io_fallback b (only where pipes took the
     /// place of a pty: true), confinement a{sv}, columns q, rows q (both 0 without a terminal).
@@ -243,6 +245,25 @@ impl Manager {
         Ok(closed)
     }
 
+    /// The log of what happened to sessions: the events after one (0: from the oldest kept), at most so many and never
+    /// more than 1024; next is what to go on after. A row has seq t (each event's is one more than the last; a gap is of
+    /// events that are dropped, or of others' private sessions), at_usec t, kind s (session-starting, -started, -reused,
+    /// -busy, -idle, -exited, -failed, -closed), session s, tool s, labels a{ss}; of an end and a
+    /// failure also how it ended: ended s (the kind of an outcome), code i, signal s, core_dumped b, reason s, and of a
+    /// failure step s, errno i, message s. A number that is yet to come is BadCursor.
+    #[zbus(out_args("events", "next"))]
+    async fn list_events(
+        &self,
+        after: u64,
+        limit: u32,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<(Vec<Dict>, u64), Error> {
+        let caller = self.0.callers.connection(&header)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let page = self.0.engine.events(after, limit, caller).await?;
+        Ok((page.rows.into_iter().map(rows::event).collect(), page.next))
+    }
+
     /// A session opened: its constant properties. It is emitted after the answer to Open.
     #[zbus(signal)]
     pub async fn session_opened(
@@ -297,10 +318,14 @@ impl Manager {
             "attach-pty",
             "attach-raw",
             "bind-unit",
+            "events",
+            "keys",
             "pause",
             "pipe",
             "private",
+            "reuse",
             "screen",
+            "share",
             "token-lease",
         ]
     }

@@ -28,12 +28,14 @@ pub fn request(mut options: Options) -> Result<Request, Error> {
         lease: lease(&mut options)?,
         grace: options.duration("grace_ms")?,
         timeout: options.duration("timeout_ms")?,
+        silence_timeout: options.duration("silence_timeout_ms")?,
         ring_bytes: options.take("ring_bytes")?,
         memory_max: options.take("memory_max")?,
         tasks_max: options.take("tasks_max")?,
         labels: pairs(&mut options, "labels")?,
         bind_unit: options.take::<String>("bind_unit")?.map(UnitName::foreign),
         private: options.take("private")?.unwrap_or_default(),
+        reuse: options.take("reuse")?.unwrap_or_default(),
     })
 }
 

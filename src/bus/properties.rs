@@ -11,6 +11,7 @@ pub fn changing(state: &State) -> Vec<(&'static str, Variant<'static>)> {
     let view = &state.view;
     vec![
         ("Phase", view.phase.into()),
+        ("Activity", activity(state).into()),
         ("Owner", view.owner.clone().into()),
         ("OwnerState", view.owner_state.as_str().into()),
         ("GraceDeadlineUsec", view.grace_deadline_usec.into()),
@@ -24,6 +25,12 @@ pub fn changing(state: &State) -> Vec<(&'static str, Variant<'static>)> {
     ]
 }
 
+/// The word for whether the tool writes.
+#[must_use]
+pub fn activity(state: &State) -> &'static str {
+    if state.busy { "busy" } else { "idle" }
+}
+
 /// Each constant property with its value.
 #[must_use]
 pub fn constant(state: &State) -> Vec<(&'static str, Variant<'static>)> {
@@ -33,7 +40,7 @@ pub fn constant(state: &State) -> Vec<(&'static str, Variant<'static>)> {
     vec![
         ("Id", facts.id.as_str().to_owned().into()),
         ("Tool", facts.tool.as_str().to_owned().into()),
-        ("Command", facts.command.clone().into()),
+        ("Command", dict::texts(&facts.command).into()),
         ("Workspace", dict::text(&facts.workspace).into()),
         ("Cwd", dict::text(&facts.cwd).into()),
         ("Unit", facts.unit.as_str().to_owned().into()),

@@ -112,11 +112,16 @@ impl Announcer {
             Heard::Served(id, state, open) => {
                 let shown = state.borrow().clone();
                 self.unanswered.insert(open, id.clone());
-                self.known.insert(id, Known { state, shown });
+                self.known.entry(id).or_insert(Known { state, shown });
             }
             Heard::Answered(call) => {
                 let Some(id) = self.unanswered.remove(&call) else { return };
-                self.answered.insert(id.clone());
+                // Of several opens that a session answers, each is answered before anything is said of it.
+                if self.unanswered.values().any(|unanswered| *unanswered == id)
+                    || !self.answered.insert(id.clone())
+                {
+                    return;
+                }
                 for notice in self.held.remove(&id).unwrap_or_default() {
                     self.announce(notice).await;
                 }

@@ -1,6 +1,6 @@
 //! Rows and answers of the manager.
 
-use zbus::DBusError;
+use zbus::{DBusError, Variant};
 
 use super::{
     Error,
@@ -8,6 +8,11 @@ use super::{
     properties, session_path,
 };
 use crate::{
+    broker::{
+        effect::OpenFailure,
+        events::{Row, What},
+        outcome::Ending,
+    },
     engine::State,
     policy::{
         catalogue::ToolRow,
@@ -17,13 +22,13 @@ use crate::{
 
 /// The answer of `Open`.
 #[must_use]
-pub fn info(state: &State, token: String) -> Dict {
+pub fn info(state: &State, token: String, reused: bool) -> Dict {
     let facts = &state.view.facts;
     let mut info = Dict::from([
         ("id", facts.id.as_str().to_owned().into()),
         ("unit", facts.unit.as_str().to_owned().into()),
         ("token", token.into()),
-        ("reused", false.into()),
+        ("reused", reused.into()),
         ("io", state.io.as_str().into()),
         ("columns", state.size.columns.into()),
         ("rows", state.size.rows.into()),
@@ -45,6 +50,40 @@ pub fn session(state: &State) -> Dict {
     row.extend(properties::constant(state));
     row.extend(properties::changing(state));
     row
+}
+
+/// A row of `ListEvents`.
+#[must_use]
+pub fn event(row: Row) -> Dict {
+    let mut dict = Dict::from([
+        ("seq", row.seq.into()),
+        ("at_usec", row.at_usec.into()),
+        ("kind", row.what.as_str().into()),
+        ("session", row.session.as_str().to_owned().into()),
+        ("tool", row.tool.as_str().to_owned().into()),
+        ("labels", row.labels.into()),
+    ]);
+    match &row.what {
+        What::Exited(ending, reason) | What::Closed(ending, reason) => {
+            dict.extend(end(ending, reason.as_str()));
+        }
+        What::Failed(OpenFailure::Launch(failure)) => {
+            dict.extend(end(&Ending::Failed(failure.clone()), "launch-failed"));
+        }
+        What::Failed(OpenFailure::Ended(reason)) => {
+            dict.insert("reason", reason.as_str().into());
+        }
+        What::Starting | What::Started | What::Reused | What::Busy | What::Idle => {}
+    }
+    dict
+}
+
+/// An end as an event tells it: `kind` is the event's own.
+fn end(ending: &Ending, reason: &'static str) -> Vec<(&'static str, Variant<'static>)> {
+    let mut entries = dict::ending(ending);
+    entries.iter_mut().filter(|(key, _)| *key == "kind").for_each(|entry| entry.0 = "ended");
+    entries.push(("reason", reason.into()));
+    entries
 }
 
 /// A row of `ListTools`.
@@ -102,6 +141,7 @@ fn granted(facts: Facts) -> Dict {
         ("gaps", gaps.into()),
         ("grace_ms", facts.grace_ms.into()),
         ("timeout_ms", facts.timeout_ms.into()),
+        ("silence_timeout_ms", facts.silence_timeout_ms.into()),
         ("stop_timeout_ms", facts.stop_timeout_ms.into()),
         ("memory_max", facts.memory_max.into()),
         ("tasks_max", facts.tasks_max.into()),

@@ -1,59 +1,35 @@
 //! `org.st2.Tools.Session1`: one session.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use serde_bytes::ByteBuf;
-use tokio::{sync::watch, time::timeout};
 use zbus::{OwnedFd, OwnedVariant, interface, message::Header, object_server::SignalEmitter};
 
-use self::calls::{ended, signal};
+use self::calls::signal;
 use super::{
-    Callers, Error,
+    Error,
     dict::{self, Dict},
-    guard::Answered,
-    options::{Options, in_bounds, size},
+    options::Options,
+    properties,
 };
-use crate::{
-    broker::{access::Need, name::SessionId},
-    config::Limits,
-    engine::{self, Act, Caller, EndWish, State},
-    host::pty::Size,
-    terminal::{Channel, Mode},
-};
+use crate::engine::{Act, EndWish};
 
 mod calls;
 mod direct;
-mod flow;
+mod input;
+mod object;
+mod streams;
+
+pub use object::Session;
 
 /// The interface's name.
 pub const INTERFACE: &str = "org.st2.Tools.Session1";
 
-/// One session's object.
-#[derive(Debug)]
-pub struct Session {
-    engine: engine::Handle,
-    callers: Arc<Callers>,
-    id: SessionId,
-    state: watch::Receiver<State>,
-    channel: Channel,
-    /// Who was lent the controller end last.
-    holder: Mutex<Option<Caller>>,
-    limits: Limits,
-}
-
 type Input = HashMap<String, OwnedVariant>;
-
-impl Answered for Session {
-    fn answered(&self, _: &Header<'_>) {}
-}
 
 #[interface(name = "org.st2.Tools.Session1")]
 impl Session {
-    /// Attach a stream to the terminal: one end of a fresh socket pair.
+    /// Attach a stream to the terminal: one end of a fresh socket pair. NotATerminal on pipes.
     ///
     /// Options: mode s ("control", the default, or "observe"), framing s ("raw", the default, "pty" or "direct"), columns
     /// q and rows q (control only), token s. Raw carries plain bytes both ways; it begins with the bytes that paint the
@@ -74,24 +50,10 @@ impl Session {
         options: Input,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<(OwnedFd, Dict), Error> {
-        let mut options = Options::new(options);
-        if options.one_of("framing", &[("raw", false), ("direct", true)])? == Some(true) {
-            return self.hold(options, &header).await;
-        }
-        let modes = [("control", Mode::Control), ("observe", Mode::Observe)];
-        let mode = options.one_of("mode", &modes)?.unwrap_or(Mode::Control);
-        let terminal = self.terminal()?;
-        let framing = self.framing(terminal, &mut options)?;
-        let size = size(&mut options)?;
-        self.make_ready(mode, size, self.caller(&header, options.take("token")?)?).await?;
-        let attached = terminal.attach(mode, framing)?;
-        let size = terminal.size();
-        let mut info = Dict::from([("columns", size.columns.into()), ("rows", size.rows.into())]);
-        info.extend(attached.begin.map(|begin| ("begin", begin.into())));
-        Ok((std::os::fd::OwnedFd::from(attached.socket).into(), info))
+        self.open_stream(Options::new(options), &header).await
     }
 
-    /// Show the screen as text. Options: formatted b (also the bytes that paint it on a reset terminal), token s.
+    /// Show the screen as text; NotATerminal on pipes. Options: formatted b (also the bytes that paint it), token s.
     /// Gives rows as, cursor (qq) (column and row, from 0 on), columns q, rows_count q, title s, alternate b,
     /// formatted ay (on request). LimitReached while the session is held directly: nobody else knows the screen.
     #[zbus(out_args("screen"))]
@@ -100,15 +62,7 @@ impl Session {
         options: Input,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<Dict, Error> {
-        let mut options = Options::new(options);
-        let formatted = options.take("formatted")?.unwrap_or(false);
-        self.admit(&header, &mut options, Need::Observe).await?;
-        let terminal = self.terminal()?;
-        let mut screen = dict::screen(terminal.screen().await?);
-        if formatted {
-            screen.insert("formatted", terminal.baseline()?.into());
-        }
-        Ok(screen)
+        self.show_screen(Options::new(options), &header).await
     }
 
     /// Read output from an absolute byte offset on. A begin beyond the cursor means a gap of that many bytes that
@@ -124,14 +78,14 @@ impl Session {
         options: Input,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<(ByteBuf, u64, u64, bool), Error> {
-        self.read_piece(cursor, max_bytes, Options::new(options), &header).await
+        let chunk = self.read_output(cursor, max_bytes, Options::new(options), &header).await?;
+        Ok((ByteBuf::from(chunk.bytes), chunk.begin, chunk.next, chunk.eof))
     }
 
     /// Write input, all of it or, with an error, none; gives how many bytes were accepted since the session began.
     /// At most 64 KiB a call. Options: eof b (the terminal's end-of-file character follows; an error where the
     /// program reads in raw mode; of pipes: stdin is closed after what was written), token s. NotPermitted where stdin
-    /// is closed. A client that sends several waits for each answer, or their order is
-    /// not kept.
+    /// is closed. A client that sends several waits for each answer, or their order is not kept.
     #[zbus(out_args("accepted"))]
     async fn write(
         &self,
@@ -139,11 +93,42 @@ impl Session {
         options: Input,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<u64, Error> {
-        self.write_piece(&data, Options::new(options), &header).await
+        self.write_input(&data, Options::new(options), &header).await
     }
 
-    /// Set the terminal's size, each 1 to 1000. Options: pixel_width q, pixel_height q, token s. The same size
-    /// sends no SIGWINCH; after the end nothing happens.
+    /// Press keys, all or, with an error, none: names in any case (enter, tab, escape, space, backspace, delete, insert,
+    /// up, down, left, right, home, end, pageup, pagedown, btab, f1 to f12, kp0 to kp9, kpenter, kp+ and others),
+    /// single characters, ^X; each after C-, M-, S- at most once. At most 1024 a call. Cursor keys and the keypad follow
+    /// the modes that the tool has set. Options: token s.
+    async fn send_keys(
+        &self,
+        keys: Vec<String>,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<(), Error> {
+        self.press_keys(&keys, Options::new(options), &header).await
+    }
+
+    /// Paste a text, whole or not at all; at most 64 KiB a call, the marks included. Options: bracketed s ("auto", the
+    /// default: where the tool has asked for it; "on", "off": ends of lines are then what Enter sends), token s. A text
+    /// that holds the end of a paste is refused.
+    async fn paste(
+        &self,
+        text: &str,
+        options: Input,
+        #[zbus(header)] header: Header<'_>,
+    ) -> Result<(), Error> {
+        self.paste_text(text, Options::new(options), &header).await
+    }
+
+    /// Press Enter: a carriage return, in a write of its own, once the tool has taken what was written before, or
+    /// after 250 ms.
+    async fn submit(&self, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
+        self.press_enter(&header).await
+    }
+
+    /// Set the terminal's size, each 1 to 1000; NotATerminal on pipes. Options: pixel_width q, pixel_height q, token s.
+    /// The same size sends no SIGWINCH; after the end nothing happens.
     async fn resize(
         &self,
         columns: u16,
@@ -151,16 +136,7 @@ impl Session {
         options: Input,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<(), Error> {
-        let mut options = Options::new(options);
-        let size = Size {
-            columns: in_bounds("columns", columns)?,
-            rows: in_bounds("rows", rows)?,
-            pixel_width: options.take("pixel_width")?.unwrap_or_default(),
-            pixel_height: options.take("pixel_height")?.unwrap_or_default(),
-        };
-        self.terminal()?;
-        let caller = self.caller(&header, options.take("token")?)?;
-        Ok(self.engine.act(&self.id, caller, Act::Resize(size)).await?)
+        self.resize_terminal(columns, rows, Options::new(options), &header).await
     }
 
     /// Send a signal to the terminal's foreground process group, of pipes to that of the leader, by name: "SIGTERM" or
@@ -199,11 +175,7 @@ impl Session {
     /// Wait for the end, at most so many milliseconds; gives whether it came, and the outcome.
     #[zbus(out_args("closed", "outcome"))]
     async fn wait(&self, timeout_ms: u64) -> Result<(bool, Dict), Error> {
-        let mut state = self.state.clone();
-        match timeout(Duration::from_millis(timeout_ms), ended(&mut state)).await {
-            Ok(outcome) => Ok((true, dict::outcome(Some(&outcome?)))),
-            Err(_) => Ok((false, Dict::new())),
-        }
+        self.wait_for_end(Duration::from_millis(timeout_ms)).await
     }
 
     /// Freeze every process of the session.
@@ -214,6 +186,14 @@ impl Session {
     /// Thaw it.
     async fn resume(&self, #[zbus(header)] header: Header<'_>) -> Result<(), Error> {
         self.act(&header, Act::Freeze(false)).await
+    }
+
+    /// Make a token with which another connection may, as option token of a call, observe the session ("observe") or
+    /// control it as well ("control"). Only for its owner; at most 16. It is good until the session is forgotten or
+    /// its lease claimed.
+    #[zbus(out_args("token"))]
+    async fn share(&self, mode: &str, #[zbus(header)] header: Header<'_>) -> Result<String, Error> {
+        self.share_with(mode, &header).await
     }
 
     /// Drop a closed session from those retained.
@@ -240,7 +220,7 @@ impl Session {
     /// The whole argv; bytes that are not UTF-8 are replaced.
     #[zbus(property(emits_changed_signal = "const"))]
     fn command(&self) -> Vec<String> {
-        self.state.borrow().view.facts.command.clone()
+        dict::texts(&self.state.borrow().view.facts.command)
     }
 
     /// Canonical path of the workspace.
@@ -292,6 +272,12 @@ impl Session {
     #[zbus(property)]
     fn phase(&self) -> &'static str {
         self.state.borrow().view.phase
+    }
+
+    /// "busy", or "idle" after 350 ms without output; what a direct holder reads counts not.
+    #[zbus(property)]
+    fn activity(&self) -> &'static str {
+        properties::activity(&self.state.borrow())
     }
 
     /// Unique name of the owner; empty for a token lease.
@@ -378,6 +364,13 @@ impl Session {
     #[zbus(property(emits_changed_signal = "false"))]
     fn bytes_dropped(&self) -> u64 {
         self.channel.stats().bytes_dropped
+    }
+
+    /// Whether it waits for somebody: it runs, has written nothing for 15 s, and its foreground process group reads the
+    /// terminal, as far as the kernel shows that.
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn waiting_for_input(&self) -> bool {
+        self.waits_for_input().await
     }
 
     /// When bytes last went either way, µs since the epoch.

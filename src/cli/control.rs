@@ -3,10 +3,18 @@
 use std::time::Duration;
 
 use clap::Args;
-use tokio::task::JoinHandle;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 
 use super::{connect::Reach, error::CliError, human, tokens};
 use crate::client::{Client, ClientError, Dict, Refusal, Session, SessionId, Token};
+
+/// How long a session that does not read its input is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is tried meanwhile.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// Which session, and by what right.
 #[derive(Debug, Args)]
@@ -15,9 +23,29 @@ pub(super) struct Target {
     #[arg(value_name = "ID")]
     id: SessionId,
 
-    /// A token of its lease [default: the one that `open` kept]
+    /// A token of its lease, or one of `share` [default: the one that `open` kept]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
+}
+
+/// How the token of a share begins.
+const SHARE: &str = "share-";
+
+/// Does what gives a session input, as soon as it has room for it.
+pub(super) async fn patiently<T>(
+    give: impl AsyncFn() -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match give().await {
+            Err(error)
+                if error.refusal() == Some(Refusal::InputFull) && Instant::now() < deadline =>
+            {
+                sleep(RETRY).await;
+            }
+            result => return result,
+        }
+    }
 }
 
 /// A session, reached.
@@ -27,6 +55,8 @@ pub(super) struct Reached {
     pub(super) session: Session,
     /// Keeps its lease while it is used.
     lease: Option<Holder>,
+    /// Whether it is reached by a share, which each call shows.
+    shared: bool,
 }
 
 impl Target {
@@ -36,7 +66,12 @@ impl Target {
     /// A token that is given must be right; one that was kept may have been claimed by another since.
     pub(super) async fn reach(self, reach: &Reach) -> Result<Reached, CliError> {
         let client = reach.bus().await?;
-        let mut reached = Reached { session: client.session(self.id).await?, lease: None };
+        let session = client.session(self.id).await?;
+        if let Some(token) = self.token.as_deref().filter(|token| token.starts_with(SHARE)) {
+            let session = session.with_token(Token::from(token));
+            return Ok(Reached { session, lease: None, shared: true });
+        }
+        let mut reached = Reached { session, lease: None, shared: false };
         let kept = tokens::find(reached.session.id());
         let is_given = self.token.is_some();
         let Some(token) = self.token.or(kept).map(Token::from) else { return Ok(reached) };
@@ -66,7 +101,7 @@ impl Holder {
             let mut expires = expires_usec;
             loop {
                 let left = Duration::from_micros(expires.saturating_sub(human::now_usec()));
-                tokio::time::sleep((left / 2).max(RENEWAL_MIN)).await;
+                sleep((left / 2).max(RENEWAL_MIN)).await;
                 match client.renew(&token).await {
                     Ok(renewed) => expires = renewed,
                     // Claimed by another, or gone with its sessions: theirs to notice.
@@ -95,6 +130,15 @@ impl Reached {
             _ => None,
         };
         Err(CliError::Session { id: self.session.id().clone(), unit, source })
+    }
+
+    /// Presses Enter, once the session has room for it. `Submit` takes no token.
+    pub(super) async fn press_enter(&self) -> Result<(), CliError> {
+        let press = async || match self.shared {
+            true => self.session.send_keys(&["enter"]).await,
+            false => self.session.submit().await,
+        };
+        self.told(patiently(press).await).await
     }
 
     /// The outcome that ending the session gave. One that is over has its outcome for everybody, whoever

@@ -28,7 +28,7 @@ pub(super) struct Args {
 }
 
 /// Who decided, and what would run.
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 16] = [
     "title",
     "source",
     "profiles",
@@ -39,14 +39,24 @@ const HEAD: [&str; 13] = [
     "workspace",
     "cwd",
     "environment",
+    "io",
+    "stdin",
+    "io_fallback",
     "columns",
     "rows",
     "refusal",
 ];
 
 /// Bounds and times, by the names of the policy.
-const BOUNDS: [&str; 6] =
-    ["grace_ms", "timeout_ms", "stop_timeout_ms", "memory_max", "tasks_max", "ring_bytes"];
+const BOUNDS: [&str; 7] = [
+    "grace_ms",
+    "timeout_ms",
+    "silence_timeout_ms",
+    "stop_timeout_ms",
+    "memory_max",
+    "tasks_max",
+    "ring_bytes",
+];
 
 /// Explains a tool.
 pub(super) async fn explain(args: Args, reach: &Reach, output: Output) -> Result<Status, CliError> {
@@ -107,17 +117,27 @@ fn command(dict: &Dict) -> Section {
         (Some(program), Some(&first)) if program == first => "",
         (program, _) => program.unwrap_or_default(),
     };
-    let size = match (dict.number("columns"), dict.number("rows")) {
-        (Some(columns), Some(rows)) => format!("{columns} columns, {rows} rows"),
-        _ => String::new(),
-    };
     Section::new("runs")
         .lines("command", command_lines(&dict.texts("argv")))
         .row("program", program)
         .row("workspace", text("workspace"))
         .row("in", cwd)
         .row("environment", dict.texts("environment").join(" "))
-        .row("terminal", size)
+        .row("terminal", carried(dict))
+}
+
+/// Its terminal, or what it has instead.
+fn carried(dict: &Dict) -> String {
+    let pipes = format!("pipes, stdin {}", dict.text("stdin").unwrap_or_default());
+    if dict.text("io") == Some("pipe") {
+        return format!("none: {pipes}");
+    }
+    let (Some(columns), Some(rows)) = (dict.number("columns"), dict.number("rows")) else {
+        return String::new();
+    };
+    let falls_back = dict.flag("io_fallback").unwrap_or_default();
+    let instead = if falls_back { ", or pipes where none can be had" } else { "" };
+    format!("{columns} columns, {rows} rows{instead}")
 }
 
 /// The command as a shell reads it; of a script among its words, each line.
@@ -195,6 +215,16 @@ mod tests {
         and
           of_tomorrow      yes
         ");
+    }
+
+    #[test]
+    fn pipes_are_told_in_the_place_of_a_terminal() {
+        let size = |columns: u16| Dict::new().with("columns", columns).with("rows", columns);
+        let pipe = size(0).with("io", "pipe").with("stdin", "closed").with("io_fallback", false);
+        let either = size(9).with("io", "pty").with("stdin", "open").with("io_fallback", true);
+        assert_eq!(carried(&pipe), "none: pipes, stdin closed");
+        assert_eq!(carried(&either), "9 columns, 9 rows, or pipes where none can be had");
+        assert!(!text("x", &either).contains("and\n"), "nothing is told twice");
     }
 
     #[test]

@@ -94,6 +94,12 @@ impl Input {
         }
     }
 
+    /// The next piece as it is, with no regard to keys; none at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
+        let piece = self.pieces.recv().await.transpose();
+        piece.map_err(|source| CliError::Input { source })
+    }
+
     /// Writes what is pending; says whether the stream still takes it.
     async fn flush(&mut self, stream: &mut (impl AsyncWrite + Unpin)) -> bool {
         while !self.pending.is_empty() {

@@ -23,24 +23,29 @@ mod detach;
 mod doctor;
 mod duration;
 mod error;
+mod events;
 mod explain;
 mod gaps;
 mod human;
 mod input;
 mod json;
+mod keys;
 mod kill;
 mod list;
 mod modes;
 mod open;
 mod open_args;
 mod output;
+mod paste;
 mod read;
 mod render;
 mod run;
+mod share;
 mod sheet;
 mod show;
 mod signals;
 mod status;
+mod streams;
 mod table;
 mod terminal;
 mod tokens;
@@ -76,10 +81,14 @@ enum Command {
     Attach(attach::Args),
     Read(read::Args),
     Write(write::Args),
+    Keys(keys::Args),
+    Paste(paste::Args),
+    Share(share::Args),
     Close(close::Args),
     Kill(kill::Args),
     Tools(tools::Args),
     Explain(explain::Args),
+    Events(events::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -113,10 +122,14 @@ async fn perform(cli: Cli, embedded: Option<Embedded>) -> Result<Status, CliErro
         Command::Attach(args) => attach::attach(args, &reach, output).await,
         Command::Read(args) => read::read(args, &reach, output).await,
         Command::Write(args) => write::write(args, &reach, output).await,
+        Command::Keys(args) => keys::keys(args, &reach, output).await,
+        Command::Paste(args) => paste::paste(args, &reach, output).await,
+        Command::Share(args) => share::share(args, &reach, output).await,
         Command::Close(args) => close::close(args, &reach, output).await,
         Command::Kill(args) => kill::kill(args, &reach, output).await,
         Command::Tools(args) => tools::tools(args, &reach, output).await,
         Command::Explain(args) => explain::explain(args, &reach, output).await,
+        Command::Events(args) => events::events(args, &reach, output).await,
         Command::Doctor(args) => doctor::doctor(args, output).await,
         Command::Completions(args) => completions::completions(&args),
     }

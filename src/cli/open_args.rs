@@ -48,6 +48,10 @@ pub(super) struct OpenArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
 
+    /// End it after so long without output [default: the tool's; 0 is never]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    silence_timeout: Option<Duration>,
+
     /// Output that is kept for `read`, 4K to 4M [default: 256K; of `run`: 1M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
@@ -104,12 +108,14 @@ impl OpenArgs {
             lease: Lease::Caller,
             grace: self.grace,
             timeout: self.timeout,
+            silence_timeout: self.silence_timeout,
             ring_bytes: self.ring,
             memory_max: self.memory_max,
             tasks_max: self.tasks_max,
             labels: self.label.into_iter().collect(),
             bind_unit: self.bind_unit,
             private: self.private,
+            reuse: false,
         })
     }
 }

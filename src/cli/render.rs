@@ -113,7 +113,9 @@ fn words(key: &str, values: &[Variant<'_>]) -> String {
 /// What a number counts shows in the end of its name.
 fn number(key: &str, n: u64) -> String {
     let lower = key.to_ascii_lowercase();
-    if n == 0 && ["memory_max", "tasks_max", "timeout_ms"].contains(&lower.as_str()) {
+    if n == 0
+        && ["memory_max", "tasks_max", "timeout_ms", "silence_timeout_ms"].contains(&lower.as_str())
+    {
         return "none".into();
     }
     let is_moment = [

@@ -12,9 +12,9 @@ use super::{
     output::Output,
     render,
     status::Status,
-    terminal,
+    streams, terminal,
 };
-use crate::client::{AttachOptions, Dict, Outcome, Session, Start};
+use crate::client::{AttachOptions, Dict, Io, Outcome, Session, Start, Stdin};
 
 /// How long the end of a session that we leave is waited for.
 const END: Duration = Duration::from_secs(5);
@@ -24,8 +24,9 @@ const END: Duration = Duration::from_secs(5);
 /// Without --tool: the tool `command` runs ARGV, and without ARGV the tool `shell` runs. Where no bus
 /// leads to a broker, an embedded one is used.
 ///
-/// The tool always has a terminal of its own. What comes from a pipe is typed into it, and the pipe's
-/// end as Ctrl-D. A signal to st2-tools ends the session. With --json, the outcome is printed on
+/// The tool has a terminal of its own. What comes from a pipe is typed into it, and the pipe's end as
+/// Ctrl-D. With --io=pipe it has pipes instead: its standard output and error are copied to ours, each
+/// to its own, and our standard input, with its end, to its. A signal to st2-tools ends the session. With --json, the outcome is printed on
 /// standard error at the end.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -45,11 +46,24 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, reach: &Reach, output: Output) -> Result<Status, CliError> {
     let tool = args.open.tool(args.tool.as_deref());
     let mut options = args.open.options()?;
-    options.size = terminal::size();
-    options.term =
-        std::env::var("TERM").ok().filter(|term| terminal::is_interactive() && !term.is_empty());
+    if options.io == Some(Io::Pipe) {
+        options.stdin.get_or_insert(Stdin::Open);
+    } else {
+        options.size = terminal::size();
+        options.term = std::env::var("TERM")
+            .ok()
+            .filter(|term| terminal::is_interactive() && !term.is_empty());
+    }
     let Reached { opened, embedded } = reach.open(&tool, &options, args.verbose).await?;
-    let end = carry(&opened.session).await;
+    let session = &opened.session;
+    let end = match opened.info.text("io") {
+        Some(io) if io == Io::Pipe.as_str() => {
+            let is_open = options.stdin != Some(Stdin::Closed);
+            streams::carry(session, is_open.then(|| Input::begin(None, false, true))).await
+        }
+        _ => on_terminal(session).await,
+    };
+    let end = leave(session, end).await;
     if let Some(broker) = embedded
         && let Err(error) = broker.end().await
     {
@@ -68,12 +82,13 @@ enum Over {
     Signaled(Status),
 }
 
-async fn carry(session: &Session) -> Result<Over, CliError> {
+async fn on_terminal(session: &Session) -> Result<BridgeEnd, CliError> {
     let attach = AttachOptions { start: Start::Cursor(0), ..AttachOptions::default() };
-    let end = match Bridge::begin(session, attach, || Input::begin(None, true, true)) {
-        Ok(bridge) => bridge.run().await,
-        Err(error) => Err(error),
-    };
+    Bridge::begin(session, attach, || Input::begin(None, true, true))?.run().await
+}
+
+/// Ends a session that has not ended by itself.
+async fn leave(session: &Session, end: Result<BridgeEnd, CliError>) -> Result<Over, CliError> {
     match end {
         Ok(BridgeEnd::Ended(outcome)) => Ok(Over::Ended(outcome)),
         Ok(BridgeEnd::Signaled(signal)) => {

@@ -1,11 +1,17 @@
 //! `st2-tools write`.
 
-use std::{io::Read, time::Duration};
+use std::io::Read;
 
 use serde_json::json;
 
-use super::{connect::Reach, control::Target, error::CliError, output::Output, status::Status};
-use crate::client::{ClientError, Refusal, Session, WRITE_MAX};
+use super::{
+    connect::Reach,
+    control::{Target, patiently},
+    error::CliError,
+    output::Output,
+    status::Status,
+};
+use crate::client::WRITE_MAX;
 
 /// Type text into a session, or what standard input holds; nothing is added to it
 #[derive(Debug, clap::Args)]
@@ -17,15 +23,14 @@ pub(super) struct Args {
     #[arg(value_name = "TEXT")]
     text: Option<String>,
 
-    /// Press Enter at the end
+    /// Press Enter at the end, once the rest was taken; on pipes, end the line
     #[arg(short, long)]
     enter: bool,
-}
 
-/// How long a session that does not read its input is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is tried meanwhile.
-const RETRY: Duration = Duration::from_millis(50);
+    /// End the input: close standard input on pipes, type the end-of-file character in a terminal
+    #[arg(long)]
+    eof: bool,
+}
 
 /// Writes to a session.
 pub(super) async fn write(args: Args, reach: &Reach, output: Output) -> Result<Status, CliError> {
@@ -34,31 +39,21 @@ pub(super) async fn write(args: Args, reach: &Reach, output: Output) -> Result<S
     let mut accepted = 0;
     let mut source = Source::new(args.text);
     while let Some(piece) = source.next()? {
-        accepted = reached.told(patiently(session, &piece).await).await?;
+        let written = patiently(async || session.write(&piece).await).await;
+        accepted = reached.told(written).await?;
+    }
+    if args.enter {
+        reached.press_enter().await?;
     }
     // Also where nothing is typed: whether it could be is worth knowing.
-    let last: &[u8] = if args.enter { b"\r" } else { b"" };
     if args.enter || accepted == 0 {
-        accepted = reached.told(patiently(session, last).await).await?;
+        accepted = reached.told(session.write(b"").await).await?;
+    }
+    if args.eof {
+        accepted = reached.told(session.write_last(b"").await).await?;
     }
     output.print(|| json!({ "accepted": accepted }), String::new)?;
     Ok(Status::SUCCESS)
-}
-
-/// Writes one piece, as soon as the session has room for it.
-async fn patiently(session: &Session, piece: &[u8]) -> Result<u64, ClientError> {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        match session.write(piece).await {
-            Err(error)
-                if error.refusal() == Some(Refusal::InputFull)
-                    && tokio::time::Instant::now() < deadline =>
-            {
-                tokio::time::sleep(RETRY).await;
-            }
-            result => return result,
-        }
-    }
 }
 
 /// What is typed, in pieces that one call may carry.

@@ -30,6 +30,15 @@ pub enum Mode {
     Observe,
 }
 
+impl Mode {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Observe => "observe",
+        }
+    }
+}
+
 /// What the bytes of a stream are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Framing {
@@ -74,10 +83,7 @@ impl AttachOptions {
     /// The options as the bus carries them.
     #[must_use]
     pub fn to_dict(&self) -> Dict {
-        let mode = match self.mode {
-            Mode::Control => "control",
-            Mode::Observe => "observe",
-        };
+        let mode = self.mode.as_str();
         let framing = match self.framing {
             Framing::Raw => "raw",
             Framing::Pty => "pty",

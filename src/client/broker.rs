@@ -22,8 +22,19 @@ pub struct Opened {
     pub session: Session,
     /// What claims its lease, should this connection be lost.
     pub token: Token,
+    /// Whether it was there already ([`OpenOptions::reuse`]).
+    pub reused: bool,
     /// All of it, as the bus carries it: `unit`, `pid`, `token`, `confinement` and others.
     pub info: Dict,
+}
+
+/// A piece of the log of lifecycle events.
+#[derive(Debug)]
+pub struct Events {
+    /// One row an event, the oldest first: `seq`, `at_usec`, `kind`, `session`, `tool`, `labels` and what its kind adds.
+    pub rows: Vec<Dict>,
+    /// What to go on after.
+    pub next: u64,
 }
 
 /// What a claim gave.
@@ -91,7 +102,8 @@ impl Client {
         let session = self.at("Open", path.as_str()).await?;
         let token =
             info.text("token").ok_or(ClientError::Missing { call: "Open", key: "token" })?;
-        Ok(Opened { session, token: token.into(), info })
+        let reused = info.flag("reused").unwrap_or(false);
+        Ok(Opened { session, token: token.into(), reused, info })
     }
 
     /// Makes this connection the owner of a lease and its sessions: one whose owner vanished and whose
@@ -120,6 +132,16 @@ impl Client {
     /// Any [`ClientError`].
     pub async fn sessions(&self, filter: &Filter) -> Result<Vec<Dict>, ClientError> {
         Ok(self.manager.list_sessions(&filter.to_dict()).await?)
+    }
+
+    /// The log of lifecycle events after this one (0: from the oldest kept), at most so many and never more than 1024. A
+    /// gap in `seq` is of events that are dropped, or of others' private sessions.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`super::Refusal::BadCursor`] where there was no such event, as after a broker's restart.
+    pub async fn list_events(&self, after: u64, limit: u32) -> Result<Events, ClientError> {
+        let (rows, next) = self.manager.list_events(after, limit).await?;
+        Ok(Events { rows, next })
     }
 
     /// The catalogue, one row a tool.

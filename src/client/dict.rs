@@ -113,6 +113,13 @@ impl Dict {
         dict.try_clone().ok()?.try_into().ok().map(Self)
     }
 
+    /// The pairs of a key, where it is `a{ss}`; empty where it is not there.
+    #[must_use]
+    pub fn pairs(&self, key: &str) -> BTreeMap<String, String> {
+        let Some(Variant::Dict(pairs)) = self.get(key) else { return BTreeMap::new() };
+        pairs.try_clone().ok().and_then(|pairs| pairs.try_into().ok()).unwrap_or_default()
+    }
+
     /// Whether it holds nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -173,6 +180,9 @@ mod tests {
         assert_eq!(dict.number("signed"), None);
         assert_eq!(dict.get("absent"), None);
         assert_eq!(dict.dict("text"), None);
+        let labels = BTreeMap::from([("task".to_owned(), "t1".to_owned())]);
+        assert_eq!(Dict::new().with("labels", labels.clone()).pairs("labels"), labels);
+        assert!(dict.pairs("list").is_empty());
     }
 
     #[test]

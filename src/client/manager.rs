@@ -35,6 +35,9 @@ pub trait Manager {
     /// Closes the caller's own sessions that match; gives how many.
     fn close_sessions(&self, filter: &Dict) -> Result<u32>;
 
+    /// The log of lifecycle events after one, at most so many; and the number to go on after.
+    fn list_events(&self, after: u64, limit: u32) -> Result<(Vec<Dict>, u64)>;
+
     /// A session is there.
     #[zbus(signal)]
     fn session_opened(&self, session: ObjectPath<'_>, info: Dict) -> Result<()>;

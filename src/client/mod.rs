@@ -47,7 +47,7 @@ mod token;
 
 pub use self::{
     attach::{AttachOptions, Attached, Framing, Mode, Start},
-    broker::{Claimed, Client, Filter, Opened},
+    broker::{Claimed, Client, Events, Filter, Opened},
     connector::Connector,
     dict::Dict,
     error::{ClientError, Refusal, Step},
@@ -56,7 +56,7 @@ pub use self::{
     open::{Io, Lease, OpenOptions, Stdin},
     outcome::{Ending, Outcome},
     read::{Chunk, READ_MAX, ReadOptions, Stream, WRITE_MAX},
-    session_client::Session,
+    session_client::{Bracketed, Session},
     token::Token,
 };
 

@@ -84,6 +84,8 @@ pub struct OpenOptions {
     pub grace: Option<Duration>,
     /// Overall watchdog; zero is none.
     pub timeout: Option<Duration>,
+    /// No-output watchdog; zero is none.
+    pub silence_timeout: Option<Duration>,
     /// Size of the output ring, bytes.
     pub ring_bytes: Option<u64>,
     /// Narrows the tool's limit, bytes.
@@ -96,6 +98,9 @@ pub struct OpenOptions {
     pub bind_unit: Option<String>,
     /// Whether no other connection may observe the session.
     pub private: bool,
+    /// Take this connection's running session of the same tool, command, workspace and `agent` label, where there is
+    /// one ([`super::Opened::reused`]).
+    pub reuse: bool,
 }
 
 impl OpenOptions {
@@ -122,12 +127,14 @@ impl OpenOptions {
             .with_some("lease_ttl_ms", ttl.map(milliseconds))
             .with_some("grace_ms", self.grace.map(milliseconds))
             .with_some("timeout_ms", self.timeout.map(milliseconds))
+            .with_some("silence_timeout_ms", self.silence_timeout.map(milliseconds))
             .with_some("ring_bytes", self.ring_bytes)
             .with_some("memory_max", self.memory_max)
             .with_some("tasks_max", self.tasks_max)
             .with_some("labels", map(&self.labels))
             .with_some("bind_unit", self.bind_unit.clone())
             .with_some("private", self.private.then_some(true))
+            .with_some("reuse", self.reuse.then_some(true))
     }
 }
 
@@ -183,6 +190,8 @@ mod tests {
             labels: BTreeMap::from([("agent".into(), "a".into())]),
             bind_unit: Some("x.service".into()),
             private: true,
+            silence_timeout: Some(Duration::from_secs(60)),
+            reuse: true,
         };
         let dict = options.to_dict();
         let signatures: Vec<_> =
@@ -203,8 +212,10 @@ mod tests {
                 "lease_ttl_ms t",
                 "memory_max t",
                 "private b",
+                "reuse b",
                 "ring_bytes t",
                 "rows q",
+                "silence_timeout_ms t",
                 "stdin s",
                 "tasks_max t",
                 "term s",

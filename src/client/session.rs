@@ -38,6 +38,22 @@ pub trait Session {
     #[zbus(no_autostart)]
     fn write(&self, data: &Bytes, options: &Dict) -> Result<u64>;
 
+    /// Presses keys by name, all or none.
+    #[zbus(no_autostart)]
+    fn send_keys(&self, keys: &[&str], options: &Dict) -> Result<()>;
+
+    /// Pastes a text, at most 64 KiB.
+    #[zbus(no_autostart)]
+    fn paste(&self, text: &str, options: &Dict) -> Result<()>;
+
+    /// Presses Enter, after everything written before.
+    #[zbus(no_autostart)]
+    fn submit(&self) -> Result<()>;
+
+    /// A token with which another connection may observe or control the session.
+    #[zbus(no_autostart)]
+    fn share(&self, mode: &str) -> Result<String>;
+
     /// Sets the terminal's size.
     #[zbus(no_autostart)]
     fn resize(&self, columns: u16, rows: u16, options: &Dict) -> Result<()>;
@@ -122,6 +138,10 @@ pub trait Session {
     #[zbus(property)]
     fn phase(&self) -> Result<String>;
 
+    /// `busy` or `idle`.
+    #[zbus(property)]
+    fn activity(&self) -> Result<String>;
+
     /// Unique name of the owner; empty for a token lease.
     #[zbus(property)]
     fn owner(&self) -> Result<String>;
@@ -177,6 +197,10 @@ pub trait Session {
     /// Bytes of output that can no longer be read.
     #[zbus(property(emits_changed_signal = "false"))]
     fn bytes_dropped(&self) -> Result<u64>;
+
+    /// Whether it is alive, has been quiet for 15 s and reads its terminal.
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn waiting_for_input(&self) -> Result<bool>;
 
     /// When it last wrote, µs since the epoch.
     #[zbus(property(emits_changed_signal = "false"))]

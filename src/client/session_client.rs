@@ -13,12 +13,34 @@ use zbus::{
 };
 
 use super::{
-    AttachOptions, Attached, BUS_NAME, Chunk, ClientError, Connector, Dict, Held, Outcome,
-    ReadOptions, SessionId, open::milliseconds, session::SessionProxy,
+    AttachOptions, Attached, BUS_NAME, Chunk, ClientError, Connector, Dict, Held, Mode, Outcome,
+    ReadOptions, SessionId, Token, open::milliseconds, session::SessionProxy,
 };
 
 /// The interface of a session's object.
 const INTERFACE: &str = "org.st2.Tools.Session1";
+
+/// How a text is pasted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Bracketed {
+    /// Between marks where the tool has asked for them.
+    #[default]
+    Auto,
+    /// Between marks.
+    On,
+    /// As if it were typed.
+    Off,
+}
+
+impl Bracketed {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
 
 /// Longest single `Wait`: a longer wait is many.
 const WAIT: Duration = Duration::from_secs(60);
@@ -28,6 +50,7 @@ const WAIT: Duration = Duration::from_secs(60);
 pub struct Session {
     id: SessionId,
     proxy: SessionProxy<'static>,
+    token: Option<Token>,
 }
 
 impl Session {
@@ -39,7 +62,19 @@ impl Session {
             .cache_properties(CacheProperties::No)
             .build()
             .await?;
-        Ok(Self { id, proxy })
+        Ok(Self { id, proxy, token: None })
+    }
+
+    /// The same session, whose calls show a token: that of its lease, or one that its owner gave ([`Self::share`]).
+    /// Calls that take no token are as before: `signal`, `interrupt`, `kill`, `submit` and others.
+    #[must_use]
+    pub fn with_token(&self, token: Token) -> Self {
+        Self { token: Some(token), ..self.clone() }
+    }
+
+    /// The options of a call, with the token.
+    fn shown(&self, options: Dict) -> Dict {
+        options.with_some("token", self.token.as_ref().map(|token| token.reveal().to_owned()))
     }
 
     /// Its id.
@@ -95,7 +130,7 @@ impl Session {
     /// Any [`ClientError`]; [`super::Refusal::NotPermitted`] where it is not declared, and
     /// [`super::Refusal::LimitReached`] where another holds it.
     pub async fn hold(&self) -> Result<Held, ClientError> {
-        let options = Dict::new().with("framing", "direct");
+        let options = self.shown(Dict::new().with("framing", "direct"));
         let (stream, info) = self.proxy.attach(&options).await?;
         Held::new(OwnedFd::from(stream).into(), &info)
     }
@@ -105,7 +140,9 @@ impl Session {
         &self,
         options: &AttachOptions,
     ) -> Result<(UnixStream, Dict), ClientError> {
-        let (stream, info) = self.proxy.attach(&options.to_dict()).await?;
+        let options = options.to_dict();
+        let options = if options.get("token").is_some() { options } else { self.shown(options) };
+        let (stream, info) = self.proxy.attach(&options).await?;
         Ok((OwnedFd::from(stream).into(), info))
     }
 
@@ -119,7 +156,8 @@ impl Session {
         max: u32,
         options: &ReadOptions,
     ) -> Result<Chunk, ClientError> {
-        let (data, begin, next, eof) = self.proxy.read(cursor, max, &options.to_dict()).await?;
+        let (data, begin, next, eof) =
+            self.proxy.read(cursor, max, &self.shown(options.to_dict())).await?;
         Ok(Chunk { data: data.into_vec(), begin, next, eof })
     }
 
@@ -128,7 +166,44 @@ impl Session {
     /// # Errors
     /// Any [`ClientError`]; nothing of the input was accepted then.
     pub async fn write(&self, data: &[u8]) -> Result<u64, ClientError> {
-        Ok(self.proxy.write(Bytes::new(data), &Dict::new()).await?)
+        Ok(self.proxy.write(Bytes::new(data), &self.shown(Dict::new())).await?)
+    }
+
+    /// Presses keys by name (`enter`, `C-c`, `M-x`, `f5`, `a`), at most 1024, all or none.
+    ///
+    /// # Errors
+    /// Any [`ClientError`], with [`super::Refusal::InvalidArgs`] for what is no key; nothing was pressed then.
+    pub async fn send_keys(&self, keys: &[impl AsRef<str>]) -> Result<(), ClientError> {
+        let keys: Vec<_> = keys.iter().map(AsRef::as_ref).collect();
+        Ok(self.proxy.send_keys(&keys, &self.shown(Dict::new())).await?)
+    }
+
+    /// Pastes a text, at most [`super::WRITE_MAX`] bytes with 12 of marks.
+    ///
+    /// # Errors
+    /// Any [`ClientError`], with [`super::Refusal::InvalidArgs`] for a text that holds the end of a paste; nothing
+    /// was pasted then.
+    pub async fn paste(&self, text: &str, bracketed: Bracketed) -> Result<(), ClientError> {
+        let options = Dict::new().with("bracketed", bracketed.as_str());
+        Ok(self.proxy.paste(text, &self.shown(options)).await?)
+    }
+
+    /// Presses Enter in a write of its own, after everything written before. Only for who may control the session
+    /// without a token.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn submit(&self) -> Result<(), ClientError> {
+        Ok(self.proxy.submit().await?)
+    }
+
+    /// Makes a token with which others may observe or control this session, until it is forgotten or its lease
+    /// claimed. Only its owner may.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`super::Refusal::LimitReached`] where there are 16.
+    pub async fn share(&self, mode: Mode) -> Result<Token, ClientError> {
+        Ok(self.proxy.share(mode.as_str()).await?.into())
     }
 
     /// Writes input, at most [`super::WRITE_MAX`] bytes, and ends it: standard input of a session on pipes is closed
@@ -146,7 +221,7 @@ impl Session {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn resize(&self, columns: u16, rows: u16) -> Result<(), ClientError> {
-        Ok(self.proxy.resize(columns, rows, &Dict::new()).await?)
+        Ok(self.proxy.resize(columns, rows, &self.shown(Dict::new())).await?)
     }
 
     /// Ends it gently, at most so long before it is killed; gives the outcome.
@@ -155,7 +230,7 @@ impl Session {
     /// Any [`ClientError`].
     pub async fn close(&self, timeout: Option<Duration>) -> Result<Dict, ClientError> {
         let options = Dict::new().with_some("timeout_ms", timeout.map(milliseconds));
-        Ok(self.proxy.close(&options).await?)
+        Ok(self.proxy.close(&self.shown(options)).await?)
     }
 
     /// Ends it at once; gives the outcome.

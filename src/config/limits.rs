@@ -81,6 +81,10 @@ limits! {
     rings_bytes = 67_108_864, 4_194_304..=4_294_967_296;
     /// Opens of one owner that are under way; more wait their turn.
     opens_in_flight_per_owner = 32, 1..=512;
+    /// Shares of one session.
+    shares_per_session = 16, 0..=64;
+    /// Events kept for `ListEvents`; with all the labels that they may have, 1024 are 8 MiB.
+    events = 1_024, 16..=65_536;
     /// The longest grace, of a request or a tool.
     grace_max_ms = 300_000, 0..=86_400_000;
     /// How long a token lease lasts that asks for no time.
@@ -103,6 +107,8 @@ impl Limits {
             retained: count(self.retained_sessions),
             retention: Duration::from_millis(self.retention_ms),
             opens_per_owner: count(self.opens_in_flight_per_owner),
+            shares: count(self.shares_per_session),
+            events: count(self.events),
         }
     }
 

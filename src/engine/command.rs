@@ -9,11 +9,13 @@ use crate::{
     broker::{
         access::{Denied, Need},
         effect::OpenFailure,
-        lease::Connection,
+        events::{EventsError, Page},
+        lease::{Connection, Token},
         name::SessionId,
         outcome::Outcome,
         ownership::TokenError,
         registry::QuotaError,
+        share::ShareError,
     },
     host::HostError,
     policy::resolve::Resolved,
@@ -29,6 +31,8 @@ pub struct Opened {
     pub channel: Channel,
     /// What claims its lease.
     pub token: String,
+    /// Whether it was there before.
+    pub reused: bool,
 }
 
 /// Why an `Open` got no session.
@@ -69,6 +73,9 @@ pub enum ControlError {
     /// What was written before is still to be read.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// It is shared as often as may be.
+    #[error(transparent)]
+    Share(#[from] ShareError),
     /// The host could not.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -142,6 +149,8 @@ pub(super) enum Command {
     Claim(String, Connection, Reply<Result<Claimed, TokenError>>),
     Renew(String, Connection, Reply<Result<u64, TokenError>>),
     Owned(Caller, Reply<Vec<State>>),
+    Share(SessionId, Caller, Need, Reply<Result<Token, ControlError>>),
+    Events(u64, usize, Connection, Reply<Result<Page, EventsError>>),
     Vanished(Connection),
     Shutdown(Reply<()>),
 }

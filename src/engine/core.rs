@@ -3,16 +3,16 @@
 use std::{
     collections::HashMap,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     time::Instant,
 };
 
 use super::{
-    command::{Claimed, Command, OpenError, OpenRequest, Opened},
+    command::{Claimed, Command},
     ending,
     opening::{Arrived, Workshop},
     run::{Run, State},
@@ -21,15 +21,13 @@ use crate::{
     broker::{
         Broker,
         clock::Now,
-        effect::{Effect, How, OpenFailure},
-        lease::{Connection, Secret},
-        name::{SessionId, UnitName},
-        registry::LeaseWish,
-        session::{Event, Facts},
+        effect::{Effect, How},
+        lease::Secret,
+        name::SessionId,
+        session::Event,
     },
     config::Settings,
-    host::{Host, pty::Size},
-    policy::{request::LeaseKind, resolve::Resolved},
+    host::Host,
     terminal::Appearance,
 };
 
@@ -54,6 +52,8 @@ pub(super) enum Report<P> {
     Attached(SessionId, u32),
     Appeared(SessionId, Appearance),
     Held(SessionId, bool),
+    /// Whether its tool writes.
+    Busy(SessionId, bool),
 }
 
 pub(super) struct Engine<H: Host> {
@@ -61,10 +61,10 @@ pub(super) struct Engine<H: Host> {
     pub(super) runs: HashMap<SessionId, Run<H::Place>>,
     pub(super) reports: mpsc::Sender<Report<H::Place>>,
     workshop: Arc<Workshop<H>>,
-    settings: Arc<Settings>,
+    pub(super) settings: Arc<Settings>,
     notices: mpsc::UnboundedSender<Notice>,
     began: Instant,
-    stopping: Vec<oneshot::Sender<()>>,
+    pub(super) stopping: Vec<oneshot::Sender<()>>,
 }
 
 impl<H: Host> Engine<H> {
@@ -116,7 +116,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    fn now(&self) -> Now {
+    pub(super) fn now(&self) -> Now {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Now {
             elapsed: self.began.elapsed(),
@@ -152,6 +152,12 @@ impl<H: Host> Engine<H> {
             Command::Renew(token, caller, reply) => {
                 answer(reply, self.broker.renew(&token, &caller, self.now()));
             }
+            Command::Share(id, caller, need, reply) => {
+                answer(reply, self.share(&id, &caller, need))
+            }
+            Command::Events(after, limit, caller, reply) => {
+                answer(reply, self.broker.events(after, limit, &caller));
+            }
             Command::Vanished(connection) => {
                 let effects = self.broker.owner_vanished(&connection, self.now());
                 self.perform(effects);
@@ -164,7 +170,11 @@ impl<H: Host> Engine<H> {
         match report {
             Report::Arrived(id, arrived) => self.arrived(&id, *arrived),
             Report::Event(id, event) => self.on(&id, event),
-            Report::Paused(id, paused) => self.show(&id, |state| state.paused = paused),
+            Report::Paused(id, paused) => {
+                self.show(&id, |state| state.paused = paused);
+                self.suspend(&id);
+            }
+            Report::Busy(id, busy) => self.busy(&id, busy),
             Report::Attached(id, attached) => self.show(&id, |state| state.attached = attached),
             Report::Appeared(id, Appearance { size, title }) => self.show(&id, |state| {
                 state.size = size;
@@ -179,54 +189,7 @@ impl<H: Host> Engine<H> {
         self.perform(effects);
     }
 
-    fn open(&mut self, request: OpenRequest) {
-        let OpenRequest { opener, id, resolved, reply } = request;
-        if !self.stopping.is_empty() {
-            return answer(reply, Err(OpenError::Stopping));
-        }
-        let wish = match resolved.lease {
-            LeaseKind::Caller => LeaseWish::Caller,
-            LeaseKind::Token { ttl } => LeaseWish::Token {
-                ttl: ttl
-                    .unwrap_or(Duration::from_millis(self.settings.limits.lease_ttl_default_ms)),
-            },
-        };
-        let facts = facts(opener, id.clone(), &resolved, self.now());
-        let size = Size::new(resolved.columns, resolved.rows);
-        let opened = self.broker.open(facts, &wish, &secret(), self.now());
-        let effects = match opened {
-            Ok(effects) => effects,
-            Err(error) => return answer(reply, Err(error.into())),
-        };
-        let Some(session) = self.broker.session(&id) else {
-            return answer(reply, Err(OpenError::Stopping));
-        };
-        let view = self.broker.view(session);
-        let (state, _) = watch::channel(State {
-            view,
-            io: resolved.spec.io,
-            fell_back: false,
-            size,
-            title: String::new(),
-            paused: false,
-            attached: 0,
-            held: false,
-        });
-        self.runs.insert(
-            id,
-            Run {
-                state,
-                resolved: Some(resolved),
-                reply: Some(reply),
-                abort: Default::default(),
-                live: None,
-                channel: None,
-            },
-        );
-        self.perform(effects);
-    }
-
-    fn perform(&mut self, effects: Vec<Effect>) {
+    pub(super) fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Launch(id) => self.launch(id),
@@ -237,7 +200,7 @@ impl<H: Host> Engine<H> {
                 }
                 Effect::End(id, how) => self.begin_end(id, how),
                 Effect::Opened(id) => self.opened(&id),
-                Effect::OpenFailed(id, failure) => self.open_failed(&id, failure),
+                Effect::OpenFailed(id, failure) => self.open_failed(&id, &failure),
                 Effect::Changed(id) => self.show(&id, |_| ()),
                 Effect::Closed(id) => self.closed(&id),
                 Effect::Retired(id) => {
@@ -268,12 +231,9 @@ impl<H: Host> Engine<H> {
 
     fn arrived(&mut self, id: &SessionId, arrived: Arrived<H::Place>) {
         let Arrived { live, launcher, exit, pid, fell_back, confinement } = arrived;
-        let (channel, io) = (live.line.channel(), live.line.io());
+        let channel = live.line.channel();
         if let Some(run) = self.runs.get_mut(id) {
-            run.state.send_modify(|state| {
-                (state.io, state.fell_back, state.size) = (io, fell_back, channel.size());
-            });
-            run.channel = Some(channel.clone());
+            run.arrived(channel.clone(), live.line.io(), fell_back);
             run.live = Some(live.clone());
         }
         super::watching::leader(id.clone(), live.clone(), launcher, exit, self.reports.clone());
@@ -281,31 +241,8 @@ impl<H: Host> Engine<H> {
             super::watching::terminal(id.clone(), terminal, self.reports.clone());
             super::watching::holds(id.clone(), terminal, self.reports.clone());
         }
+        self.watch_quiet(id, &channel);
         self.on(id, Event::Started { pid, confinement });
-    }
-
-    fn opened(&mut self, id: &SessionId) {
-        self.show(id, |_| ());
-        let token = self.broker.token(id).map(|token| token.reveal().to_owned());
-        let Some(run) = self.runs.get_mut(id) else { return };
-        if let (Some(reply), Some(channel), Some(token)) =
-            (run.reply.take(), run.channel.clone(), token)
-        {
-            let state = run.state.subscribe();
-            self.log(id, "session opened");
-            self.tell(Notice::Opened(id.clone()));
-            answer(reply, Ok(Opened { state, channel, token }));
-        }
-    }
-
-    fn open_failed(&mut self, id: &SessionId, failure: OpenFailure) {
-        let Some(mut run) = self.runs.remove(id) else { return };
-        if let OpenFailure::Launch(failure) = &failure {
-            tracing::info!(ST2_SESSION = %id, step = failure.step.as_str(), errno = failure.errno, "session not opened: {failure}");
-        }
-        if let Some(reply) = run.reply.take() {
-            answer(reply, Err(OpenError::Failed(failure)));
-        }
     }
 
     fn begin_end(&mut self, id: SessionId, how: How) {
@@ -323,7 +260,7 @@ impl<H: Host> Engine<H> {
         let size = self.runs.get(id).map(Run::size);
         self.show(id, |state| {
             state.size = size.unwrap_or(state.size);
-            (state.paused, state.held) = (false, false);
+            (state.paused, state.held, state.busy) = (false, false, false);
         });
         if let Some(run) = self.runs.get_mut(id) {
             run.live = None;
@@ -345,19 +282,24 @@ impl<H: Host> Engine<H> {
         self.tell(Notice::Changed(id.clone()));
     }
 
-    fn tell(&self, notice: Notice) {
+    pub(super) fn tell(&self, notice: Notice) {
         let _ = self.notices.send(notice);
     }
 
-    fn log(&self, id: &SessionId, what: &str) {
+    pub(super) fn log(&self, id: &SessionId, what: &str) {
         let Some(session) = self.broker.session(id) else { return };
         let (owner, _) = self.broker.owner(session);
         let outcome = session.outcome();
+        let label = |name| session.facts.labels.get(name).map(String::as_str);
         tracing::info!(
             ST2_SESSION = %id,
             ST2_TOOL = %session.facts.tool,
             ST2_OWNER = owner,
             ST2_UNIT = %session.facts.unit,
+            ST2_AGENT = label("agent"),
+            ST2_HOST = label("host"),
+            ST2_TASK = label("task"),
+            ST2_SUBTASK = label("subtask"),
             reason = outcome.map(|outcome| outcome.reason.as_str()),
             "{what}: {} {id}",
             session.facts.tool
@@ -376,27 +318,8 @@ pub(super) fn answer<T>(reply: oneshot::Sender<T>, value: T) {
     let _ = reply.send(value);
 }
 
-fn facts(opener: Connection, id: SessionId, resolved: &Resolved, now: Now) -> Facts {
-    let tool = resolved.tool.clone();
-    Facts {
-        unit: UnitName::scope(&tool, &id),
-        id,
-        opener,
-        tool,
-        command: resolved.spec.argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
-        workspace: resolved.workspace.clone(),
-        cwd: resolved.cwd.clone(),
-        created_usec: now.wall_usec,
-        labels: resolved.labels.clone(),
-        private: resolved.private,
-        grace: resolved.grace,
-        timeout: resolved.timeout,
-        stop_timeout: resolved.stop_timeout,
-    }
-}
-
 /// Draws a token's secret. The kernel's source never fails once it is up (getrandom(2)).
-fn secret() -> Secret {
+pub(super) fn secret() -> Secret {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the kernel has no randomness");
     Secret::new(bytes)

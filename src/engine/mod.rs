@@ -9,6 +9,8 @@ mod command;
 mod core;
 mod ending;
 mod opening;
+mod opens;
+mod quiet;
 mod requests;
 mod run;
 mod watching;
@@ -31,7 +33,8 @@ use self::{
 use crate::{
     broker::{
         access::{Denied, Need},
-        lease::Connection,
+        events::{EventsError, Page},
+        lease::{Connection, Token},
         name::SessionId,
         ownership::TokenError,
     },
@@ -181,6 +184,34 @@ impl Handle {
     pub async fn renew(&self, token: String, caller: Connection) -> Result<u64, TokenError> {
         let renewed = self.ask(|reply| Command::Renew(token, caller, reply)).await;
         renewed.unwrap_or(Err(TokenError::Expired))
+    }
+
+    /// Makes a token with which others may observe or control a session.
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub async fn share(
+        &self,
+        id: &SessionId,
+        caller: Caller,
+        need: Need,
+    ) -> Result<Token, ControlError> {
+        let shared = self.ask(|reply| Command::Share(id.clone(), caller, need, reply)).await;
+        shared.unwrap_or(Err(ControlError::Stopping))
+    }
+
+    /// The events after one that a connection may see, at most so many; none where the broker is going down.
+    ///
+    /// # Errors
+    /// [`EventsError`].
+    pub async fn events(
+        &self,
+        after: u64,
+        limit: usize,
+        caller: Connection,
+    ) -> Result<Page, EventsError> {
+        let page = self.ask(|reply| Command::Events(after, limit, caller, reply)).await;
+        page.unwrap_or(Ok(Page { rows: Vec::new(), next: after }))
     }
 
     /// Tells that a connection has left the bus. Asking twice is harmless.

@@ -6,13 +6,14 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     command::{Act, Caller, ControlError, EndWish},
-    core::{Engine, Report, answer},
+    core::{Engine, Report, answer, secret},
     run::{Live, Run, State},
     wiring::Line,
 };
 use crate::{
     broker::{
         access::{Denied, Need},
+        lease::Token,
         name::SessionId,
         session::{Event, Phase, Session},
     },
@@ -55,6 +56,7 @@ impl<H: Host> Engine<H> {
             state.held = held;
             state.size = size;
         });
+        self.suspend(id);
     }
 
     pub(super) fn end(
@@ -77,6 +79,17 @@ impl<H: Host> Engine<H> {
         };
         self.on(id, event);
         Ok(state)
+    }
+
+    /// Makes a token for others; only the owner may, and no token speaks for it here.
+    pub(super) fn share(
+        &mut self,
+        id: &SessionId,
+        caller: &Caller,
+        need: Need,
+    ) -> Result<Token, ControlError> {
+        self.find(id, caller, Need::Control)?;
+        Ok(self.broker.share(id, need, &secret())?)
     }
 
     pub(super) fn forget(&mut self, id: &SessionId, caller: &Caller) -> Result<(), ControlError> {

@@ -45,6 +45,8 @@ pub struct State {
     pub attached: u32,
     /// Whether a direct holder has the terminal, and sets its size without telling.
     pub held: bool,
+    /// Whether the tool writes, or did a moment ago.
+    pub busy: bool,
 }
 
 /// A session from its `Open` to its last trace.
@@ -53,8 +55,10 @@ pub(super) struct Run<P> {
     pub state: watch::Sender<State>,
     /// Until it is its turn.
     pub resolved: Option<Box<Resolved>>,
-    /// Until it opened or failed.
-    pub reply: Option<oneshot::Sender<Result<Opened, OpenError>>>,
+    /// Who waits until it opened or failed: the one that asked for it, then those that reuse it.
+    pub replies: Vec<oneshot::Sender<Result<Opened, OpenError>>>,
+    /// Whether nothing can be seen of its output: it is paused, or held.
+    pub suspended: watch::Sender<bool>,
     /// Stops its opening.
     pub abort: CancellationToken,
     /// From its start until its scope is empty.
@@ -63,7 +67,49 @@ pub(super) struct Run<P> {
     pub channel: Option<Channel>,
 }
 
+impl State {
+    /// That of a session that is to be opened.
+    pub(super) fn asked(view: View, resolved: &Resolved) -> Self {
+        Self {
+            view,
+            io: resolved.spec.io,
+            fell_back: false,
+            size: Size::new(resolved.columns, resolved.rows),
+            title: String::new(),
+            paused: false,
+            attached: 0,
+            held: false,
+            busy: true,
+        }
+    }
+}
+
 impl<P> Run<P> {
+    /// A session that waits for its turn.
+    pub fn new(
+        state: State,
+        resolved: Box<Resolved>,
+        reply: oneshot::Sender<Result<Opened, OpenError>>,
+    ) -> Self {
+        Self {
+            state: watch::Sender::new(state),
+            resolved: Some(resolved),
+            replies: vec![reply],
+            suspended: watch::Sender::new(false),
+            abort: CancellationToken::default(),
+            live: None,
+            channel: None,
+        }
+    }
+
+    /// Its tool runs, and this is how it is carried.
+    pub fn arrived(&mut self, channel: Channel, io: Io, fell_back: bool) {
+        self.state.send_modify(|state| {
+            (state.io, state.fell_back, state.size) = (io, fell_back, channel.size());
+        });
+        self.channel = Some(channel);
+    }
+
     /// The size in force: a direct holder sets it in the kernel, and no event tells.
     pub fn size(&self) -> Size {
         self.channel.as_ref().map_or_else(|| self.state.borrow().size, Channel::size)

@@ -1,4 +1,4 @@
-//! The operating system's edge: ptys, the launcher, scopes. The only place, with `launch/`, that holds `unsafe`.
+//! The operating system's edge: ptys, pipes, the launcher, scopes. The only place, with `launch/`, that holds `unsafe`.
 
 use std::{fmt::Debug, future::Future, io, path::PathBuf, time::Duration};
 
@@ -24,10 +24,12 @@ pub mod pipes;
 pub mod portable;
 pub mod probe;
 pub mod pty;
+pub mod reading;
 mod remove;
 pub mod spawn;
 pub mod systemd;
 pub mod tmpdir;
+pub mod unread;
 pub mod watch;
 
 /// What a host asks of the service manager for one session.

@@ -190,12 +190,7 @@ impl Controller {
     /// # Errors
     /// As tcgetpgrp(3).
     pub fn foreground(&self) -> io::Result<Option<i32>> {
-        // Asked of the controller, Linux gives the group of the user end, and 0 for none.
-        match tcgetpgrp(&self.0) {
-            Ok(group) if group.as_raw() > 0 => Ok(Some(group.as_raw())),
-            Ok(_) | Err(Errno::ENOTTY) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        foreground(self.as_fd())
     }
 
     /// Sends what a key would, to the foreground process group, whatever the terminal's modes are.
@@ -227,6 +222,19 @@ impl Controller {
             signals: is_set(LocalFlags::ISIG),
             end_of_file: attributes.control_chars[SpecialCharacterIndices::VEOF as usize],
         })
+    }
+}
+
+/// As [`Controller::foreground`], of any copy of a controller.
+///
+/// # Errors
+/// As tcgetpgrp(3).
+pub fn foreground(controller: BorrowedFd<'_>) -> io::Result<Option<i32>> {
+    // Asked of the controller, Linux gives the group of the user end, and 0 for none.
+    match tcgetpgrp(controller) {
+        Ok(group) if group.as_raw() > 0 => Ok(Some(group.as_raw())),
+        Ok(_) | Err(Errno::ENOTTY) => Ok(None),
+        Err(errno) => Err(errno.into()),
     }
 }
 

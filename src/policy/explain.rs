@@ -85,6 +85,8 @@ pub struct Facts {
     pub grace_ms: u64,
     /// Longest life, milliseconds; 0 is none.
     pub timeout_ms: u64,
+    /// No-output watchdog; 0 is none.
+    pub silence_timeout_ms: u64,
     /// From the first gentle signal to SIGKILL, milliseconds.
     pub stop_timeout_ms: u64,
     /// Most memory, bytes; 0 is no bound.
@@ -165,6 +167,7 @@ impl Facts {
             gaps: Vec::new(),
             grace_ms: millis(resolved.grace),
             timeout_ms: resolved.timeout.map_or(0, millis),
+            silence_timeout_ms: resolved.silence.map_or(0, millis),
             stop_timeout_ms: millis(resolved.stop_timeout),
             memory_max: resolved.memory_max.unwrap_or(0),
             tasks_max: resolved.tasks_max.unwrap_or(0),

@@ -39,6 +39,7 @@ pub(super) struct Narrowed {
     pub(super) grace: Duration,
     pub(super) lease: LeaseKind,
     pub(super) timeout: Option<Duration>,
+    pub(super) silence: Option<Duration>,
     pub(super) memory_max: Option<u64>,
     pub(super) tasks_max: Option<u64>,
     pub(super) ring_bytes: usize,
@@ -61,7 +62,8 @@ pub(super) fn narrow(
         rows: side("rows", request.rows.unwrap_or(24))?,
         grace: grace(request.grace, tool, limits)?,
         lease: lease(request.lease, limits)?,
-        timeout: timeout(request.timeout, tool)?,
+        timeout: watchdog(&TIMEOUT, request.timeout, tool.timeout_ms)?,
+        silence: watchdog(&SILENCE, request.silence_timeout, tool.silence_timeout_ms)?,
         memory_max: memory(request.memory_max, tool)?,
         tasks_max: tasks(request.tasks_max, tool)?,
         ring_bytes: ring(request.ring_bytes, limits)?,
@@ -159,15 +161,29 @@ fn lease(asked: LeaseKind, limits: &Limits) -> Result<LeaseKind, Refusal> {
     Ok(LeaseKind::Token { ttl: Some(Duration::from_millis(ttl)) })
 }
 
-fn timeout(asked: Option<Duration>, tool: &Declaration) -> Result<Option<Duration>, Refusal> {
-    let cap = tool.timeout_ms;
-    let asked =
-        asked.map_or(Ok(cap), |asked| within("timeout_ms", millis(asked), (0, TIMEOUT_MAX_MS)))?;
+/// How a watchdog is called, by a request and by a tool.
+struct Watchdog {
+    name: &'static str,
+    cap_name: &'static str,
+}
+
+const TIMEOUT: Watchdog = Watchdog { name: "timeout_ms", cap_name: "the tool's timeout_ms" };
+const SILENCE: Watchdog =
+    Watchdog { name: "silence_timeout_ms", cap_name: "the tool's silence_timeout_ms" };
+
+/// The tool's own time is default and cap; zero is none.
+fn watchdog(
+    watchdog: &Watchdog,
+    asked: Option<Duration>,
+    cap: u64,
+) -> Result<Option<Duration>, Refusal> {
+    let Watchdog { name: what, cap_name } = *watchdog;
+    let asked = asked.map_or(Ok(cap), |asked| within(what, millis(asked), (0, TIMEOUT_MAX_MS)))?;
     if cap > 0 && asked == 0 {
-        return Err(NotPermitted::NoTimeout { cap }.into());
+        return Err(NotPermitted::NoTimeout { what, cap }.into());
     }
     let most = if cap == 0 { TIMEOUT_MAX_MS } else { cap };
-    let timeout = capped("timeout_ms", asked, "the tool's timeout_ms", most)?;
+    let timeout = capped(what, asked, cap_name, most)?;
     Ok((timeout > 0).then(|| Duration::from_millis(timeout)))
 }
 

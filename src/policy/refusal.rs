@@ -91,8 +91,10 @@ pub enum NotPermitted {
         cap: u64,
     },
     /// A request without a watchdog where the tool declares one.
-    #[error("timeout_ms 0 (none) is wider than the tool's timeout_ms = {cap}")]
+    #[error("{what} 0 (none) is wider than the tool's {what} = {cap}")]
     NoTimeout {
+        /// The option.
+        what: &'static str,
         /// The tool's.
         cap: u64,
     },

@@ -55,6 +55,8 @@ pub struct Request {
     pub grace: Option<Duration>,
     /// Overall watchdog; zero is none; the tool's own where absent.
     pub timeout: Option<Duration>,
+    /// No-output watchdog; zero is none; the tool's own where absent.
+    pub silence_timeout: Option<Duration>,
     /// Size of the output ring, bytes, 4 KiB..=4 MiB; 256 KiB where absent.
     pub ring_bytes: Option<u64>,
     /// Narrows the tool's limit, bytes.
@@ -67,4 +69,6 @@ pub struct Request {
     pub bind_unit: Option<UnitName>,
     /// Whether no other connection may observe the session.
     pub private: bool,
+    /// Whether a session that is there already will do.
+    pub reuse: bool,
 }

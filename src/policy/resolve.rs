@@ -85,6 +85,8 @@ pub struct Resolved {
     pub lease: LeaseKind,
     /// Overall watchdog, at most 30 days.
     pub timeout: Option<Duration>,
+    /// No-output watchdog, at most 30 days.
+    pub silence: Option<Duration>,
     /// From the first gentle signal to SIGKILL.
     pub stop_timeout: Duration,
     /// `MemoryMax` of the scope, bytes.
@@ -101,10 +103,13 @@ pub struct Resolved {
     pub bind_unit: Option<UnitName>,
     /// Whether no other connection may observe the session.
     pub private: bool,
+    /// Whether a session that is there already will do.
+    pub reuse: bool,
 }
 
 impl Resolved {
     /// Has pipes in the place of a terminal, and nothing that goes with one.
+    #[must_use]
     pub fn without_terminal(mut self) -> Self {
         self.spec.io = Io::Pipe;
         self.spec.confinement.grants.retain(|grant| grant.target != Target::OwnTerminal);
@@ -338,8 +343,8 @@ fn assemble(
     place: Place,
     spec: LaunchSpec,
 ) -> Resolved {
-    let Narrowed { io: _, stdin, io_fallback, columns, rows, grace, .. } = numbers;
-    let Narrowed { lease, timeout, memory_max, tasks_max, ring_bytes, .. } = numbers;
+    let Narrowed { io: _, stdin, io_fallback, columns, rows, grace, lease, .. } = numbers;
+    let Narrowed { timeout, silence, memory_max, tasks_max, ring_bytes, .. } = numbers;
     Resolved {
         tool: tool.name.clone(),
         source: tool.source.clone(),
@@ -356,6 +361,7 @@ fn assemble(
         grace,
         lease,
         timeout,
+        silence,
         stop_timeout: Duration::from_millis(tool.declaration.stop_timeout_ms),
         memory_max,
         tasks_max,
@@ -364,6 +370,7 @@ fn assemble(
         labels: request.labels.clone(),
         bind_unit: request.bind_unit.clone(),
         private: request.private,
+        reuse: request.reuse,
     }
 }
 

@@ -79,6 +79,9 @@ pub struct Declaration {
     /// Longest life of a session, milliseconds, 0 is no bound, 0..=2 592 000 000; 0.
     #[serde(default, deserialize_with = "within::<_, 0, 2_592_000_000>")]
     pub timeout_ms: u64,
+    /// Longest time without output, milliseconds, 0 is no bound, 0..=2 592 000 000; 0.
+    #[serde(default, deserialize_with = "within::<_, 0, 2_592_000_000>")]
+    pub silence_timeout_ms: u64,
     /// From the first gentle signal to SIGKILL, milliseconds, 0..=60 000; 2 000.
     #[serde(default = "default_stop_timeout", deserialize_with = "within::<_, 0, 60_000>")]
     pub stop_timeout_ms: u64,

@@ -3,7 +3,8 @@
 /// The bounds of one terminal; the defaults are those of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Output that is retained, brought into `Terminal::MIN_RING..=Terminal::MAX_RING`.
+    /// Output that is retained, brought into `Terminal::MIN_RING..=Terminal::MAX_RING`. Of pipes, half of it each, and as
+    /// much as the smallest ring at least.
     pub ring_bytes: usize,
     /// Input that may wait for the tool.
     pub input_queue_bytes: usize,

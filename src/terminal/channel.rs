@@ -7,6 +7,7 @@ use super::{
     input::WriteError,
     output::{Chunk, ReadError},
     pipes::{Pipes, Source},
+    pulse::Pulse,
 };
 use crate::host::pty::Size;
 
@@ -62,6 +63,26 @@ impl Channel {
         match self {
             Self::Terminal(terminal) => terminal.write(bytes),
             Self::Pipes(pipes) => pipes.write(bytes),
+        }
+    }
+
+    /// Ends a line: presses Enter by itself, or writes a line feed where there is no terminal. Gives as [`Self::write`].
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn submit(&self) -> Result<u64, WriteError> {
+        match self {
+            Self::Terminal(terminal) => terminal.submit(),
+            Self::Pipes(pipes) => pipes.write(b"\n"),
+        }
+    }
+
+    /// Watches whether the tool writes.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        match self {
+            Self::Terminal(terminal) => terminal.pulse(),
+            Self::Pipes(pipes) => pipes.pulse(),
         }
     }
 

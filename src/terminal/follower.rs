@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::{
     pool::{RingPool, Share},
-    screen::{BLANK, Query, Screen, View},
+    screen::{BLANK, InputModes, Query, Screen, View},
 };
 use crate::host::pty::Size;
 
@@ -137,6 +137,15 @@ impl Follower {
         match &mut self.model {
             Model::Blank => Some(BLANK.to_vec()),
             Model::Live(screen) => Some(screen.baseline()),
+            Model::Gone => None,
+        }
+    }
+
+    /// How keys and pastes reach the tool; `None` where there is no model.
+    pub(super) fn input_modes(&self) -> Option<InputModes> {
+        match &self.model {
+            Model::Blank => Some(InputModes::default()),
+            Model::Live(screen) => Some(screen.input_modes()),
             Model::Gone => None,
         }
     }

@@ -84,8 +84,19 @@ struct Queue {
     limit: usize,
     bytes: VecDeque<u8>,
     accepted: u64,
+    /// Where a write(2) of its own begins, in order: as offsets of what was accepted, none before the oldest byte.
+    breaks: VecDeque<u64>,
     /// Why no more is accepted, once it is so.
     closed: Option<WriteError>,
+}
+
+/// Bytes of one writer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Whether they are given to the tool in a write(2) of their own, and not before it has taken what came before
+    /// them; nor is what comes after them before it has taken them.
+    pub(super) alone: bool,
 }
 
 impl Input {
@@ -94,7 +105,8 @@ impl Input {
 
     pub(super) fn new(bounds: &Bounds) -> Self {
         let limit = bounds.input_queue_bytes;
-        let queue = Queue { limit, bytes: VecDeque::new(), accepted: 0, closed: None };
+        let (bytes, breaks) = (VecDeque::new(), VecDeque::new());
+        let queue = Queue { limit, bytes, accepted: 0, breaks, closed: None };
         Self { queue: watch::Sender::new(queue), write_bytes: bounds.write_bytes }
     }
 
@@ -105,17 +117,27 @@ impl Input {
 
     /// Queues all of `bytes`, or none; gives how many were accepted since the session began.
     pub(super) fn push(&self, bytes: &[u8]) -> Result<u64, WriteError> {
-        if bytes.len() > self.write_bytes {
-            return Err(WriteError::TooLong { len: bytes.len(), limit: self.write_bytes });
+        self.push_all(&[Piece { bytes, alone: false }])
+    }
+
+    /// As [`Self::push`], of all of these pieces or none.
+    pub(super) fn push_all(&self, pieces: &[Piece<'_>]) -> Result<u64, WriteError> {
+        let len = pieces.iter().map(|piece| piece.bytes.len()).sum();
+        if len > self.write_bytes {
+            return Err(WriteError::TooLong { len, limit: self.write_bytes });
         }
-        self.offer(bytes)
+        self.accept(pieces)
     }
 
     /// As [`Self::push`], of bytes that no writer chose the number of.
     pub(super) fn offer(&self, bytes: &[u8]) -> Result<u64, WriteError> {
+        self.accept(&[Piece { bytes, alone: false }])
+    }
+
+    fn accept(&self, pieces: &[Piece<'_>]) -> Result<u64, WriteError> {
         let mut result = Err(WriteError::Closed);
         self.queue.send_if_modified(|queue| {
-            result = queue.push(bytes);
+            result = queue.push_all(pieces);
             result.is_ok()
         });
         result
@@ -136,7 +158,8 @@ impl Input {
             taken = match recv(socket.as_raw_fd(), &mut buffer[..room], MsgFlags::MSG_DONTWAIT) {
                 Ok(0) => Ok(Taken::End),
                 Ok(count) => {
-                    let _closed = queue.push(&buffer[..count]);
+                    let piece = Piece { bytes: &buffer[..count], alone: false };
+                    let _closed = queue.push_all(&[piece]);
                     Ok(Taken::Bytes(count))
                 }
                 Err(errno) => Err(errno.into()),
@@ -154,7 +177,8 @@ impl Input {
         let mut given = Ok(0);
         self.queue.send_if_modified(|queue| {
             let oldest = queue.bytes.as_slices().0;
-            given = write(controller, &oldest[..oldest.len().min(Self::BURST)]);
+            let most = oldest.len().min(Self::BURST).min(queue.until_break());
+            given = write(controller, &oldest[..most]);
             queue.pop(given.unwrap_or(0));
             given.is_ok()
         });
@@ -183,6 +207,17 @@ impl Input {
         self.until(|queue| !queue.bytes.is_empty()).await;
     }
 
+    /// Whether the tool is to take what it was given before it is given more; once told, it is not told again.
+    pub(super) fn take_break(&self) -> bool {
+        let mut is_here = false;
+        self.queue.send_if_modified(|queue| {
+            is_here = queue.breaks.front() == Some(&queue.begin());
+            queue.breaks.drain(..usize::from(is_here));
+            false
+        });
+        is_here
+    }
+
     /// Waits until a stream may be read again.
     pub(super) async fn room(&self) {
         self.until(|queue| queue.room() >= queue.room_to_go_on()).await;
@@ -193,6 +228,7 @@ impl Input {
         let mut dropped = 0;
         self.queue.send_modify(|queue| {
             dropped = std::mem::take(&mut queue.bytes).len();
+            queue.breaks = VecDeque::new();
             queue.closed = Some(why);
         });
         dropped
@@ -216,17 +252,39 @@ impl Queue {
         self.limit / 8
     }
 
-    fn push(&mut self, bytes: &[u8]) -> Result<u64, WriteError> {
-        let (queued, len, limit) = (self.bytes.len(), bytes.len(), self.limit);
+    /// The offset of the oldest byte that waits.
+    fn begin(&self) -> u64 {
+        self.accepted - self.bytes.len() as u64
+    }
+
+    /// How many bytes there are before a write of its own begins.
+    fn until_break(&self) -> usize {
+        let next = self.breaks.front().map(|at| at - self.begin());
+        next.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
+    }
+
+    fn push_all(&mut self, pieces: &[Piece<'_>]) -> Result<u64, WriteError> {
+        let len = pieces.iter().map(|piece| piece.bytes.len()).sum();
+        let (queued, limit) = (self.bytes.len(), self.limit);
         if let Some(why) = self.closed {
             return Err(why);
         }
         if len > self.room() {
             return Err(WriteError::InputFull { queued, len, limit });
         }
-        self.bytes.extend(bytes);
-        self.accepted += len as u64;
+        for Piece { bytes, alone } in pieces {
+            self.break_if(*alone);
+            self.bytes.extend(*bytes);
+            self.accepted += bytes.len() as u64;
+            self.break_if(*alone);
+        }
         Ok(self.accepted)
+    }
+
+    fn break_if(&mut self, wanted: bool) {
+        if wanted && self.breaks.back() != Some(&self.accepted) {
+            self.breaks.push_back(self.accepted);
+        }
     }
 
     /// Drops the oldest bytes, and the memory of a queue that has run empty.
@@ -247,112 +305,4 @@ impl fmt::Debug for Queue {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        io::{Read, Write},
-        os::{fd::AsFd, unix::net::UnixStream},
-    };
-
-    use futures_util::FutureExt;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_write_is_accepted_whole_or_not_at_all() {
-        let input = Input::new(&Bounds::default());
-        for n in 1..=15 {
-            assert_eq!(input.push(&[0; 65_536]), Ok(n * 65_536));
-        }
-        assert_eq!(input.push(&[0; 65_535]), Ok((1 << 20) - 1));
-        let full = WriteError::InputFull { queued: (1 << 20) - 1, len: 2, limit: 1 << 20 };
-        assert_eq!(input.push(&[0; 2]), Err(full));
-        assert_eq!(input.accepted(), (1 << 20) - 1);
-        assert_eq!(input.push(&[0]), Ok(1 << 20));
-        assert_eq!(input.push(&[]), Ok(1 << 20), "nothing always fits");
-    }
-
-    #[test]
-    fn a_write_above_the_limit_is_refused() {
-        let long = WriteError::TooLong { len: 65_537, limit: 65_536 };
-        assert_eq!(Input::new(&Bounds::default()).push(&[0; 65_537]), Err(long));
-    }
-
-    #[test]
-    fn a_closed_queue_drops_what_it_holds_and_accepts_nothing() {
-        let input = Input::new(&Bounds::default());
-        input.push(b"lost").unwrap();
-        assert_eq!(input.close(WriteError::Closed), 4);
-        assert_eq!(input.push(b"x"), Err(WriteError::Closed));
-        assert!(input.queued().now_or_never().is_none());
-        assert!(input.room().now_or_never().is_some());
-    }
-
-    #[test]
-    fn an_ended_queue_gives_what_it_holds_and_accepts_nothing() {
-        let (input, written) =
-            (Input::new(&Bounds::default()), WriteError::NoStdin(StdinEnd::Written));
-        assert!(input.more().now_or_never().is_none());
-        input.push(b"last").unwrap();
-        assert_eq!(input.end(written), Ok(4));
-        assert_eq!((input.push(b"x"), input.end(WriteError::Closed)), (Err(written), Err(written)));
-        let mut got = Vec::new();
-        assert_eq!(input.more().now_or_never(), Some(true));
-        give(&input, &mut got);
-        assert_eq!((got, input.more().now_or_never()), (b"last".to_vec(), Some(false)));
-        assert_eq!(written.to_string(), "stdin is closed: its end was written");
-    }
-
-    #[test]
-    fn a_stream_is_not_read_while_the_queue_is_full() {
-        let (mut client, ours) = UnixStream::pair().unwrap();
-        let input = Input::new(&Bounds::default());
-        for _ in 0..16 {
-            input.push(&[0; 65_536]).unwrap();
-        }
-        client.write_all(b"waits").unwrap();
-        assert_eq!(input.take_from(ours.as_fd()).unwrap(), Taken::Full);
-        assert!(input.room().now_or_never().is_none());
-        let mut got = Vec::new();
-        while input.room().now_or_never().is_none() {
-            assert!(give(&input, &mut got));
-        }
-        assert_eq!(got.len(), 1 << 17, "an eighth, and no stream is read before that");
-        assert_eq!(input.take_from(ours.as_fd()).unwrap(), Taken::Bytes(5));
-        let none = input.take_from(ours.as_fd()).unwrap_err();
-        assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
-        drop(client);
-        assert_eq!(input.take_from(ours.as_fd()).unwrap(), Taken::End);
-    }
-
-    /// Lets the tool read once, if there is anything.
-    fn give(input: &Input, got: &mut Vec<u8>) -> bool {
-        let queued = input.queued().now_or_never().is_some();
-        if queued {
-            let (mut tool, ours) = UnixStream::pair().unwrap();
-            let mut piece = vec![0; input.give_to(ours.as_fd()).unwrap()];
-            tool.read_exact(&mut piece).unwrap();
-            got.extend(piece);
-        }
-        queued
-    }
-
-    proptest! {
-        #[test]
-        fn the_tool_gets_what_was_accepted_in_order(
-            writes in prop::collection::vec((0_usize..9000, any::<bool>()), 0..40),
-        ) {
-            let (input, mut written, mut got) = (Input::new(&Bounds::default()), Vec::new(), Vec::new());
-            for (count, gives) in writes {
-                let from = written.len();
-                written.extend((from..from + count).map(|n| (n % 251) as u8));
-                prop_assert_eq!(input.push(&written[from..]), Ok(written.len() as u64));
-                if gives {
-                    give(&input, &mut got);
-                }
-            }
-            while give(&input, &mut got) {}
-            prop_assert_eq!(got, written);
-        }
-    }
-}
+mod tests;

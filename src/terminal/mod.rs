@@ -49,9 +49,12 @@ mod follower;
 pub mod framing;
 mod geometry;
 mod input;
+pub mod keys;
 mod output;
+mod paste;
 mod pipes;
 mod pool;
+mod pulse;
 mod pump;
 mod queries;
 mod ring;
@@ -59,16 +62,20 @@ pub mod screen;
 mod shared;
 mod span;
 mod stream;
+mod typing;
 
 pub use bounds::Bounds;
 pub use channel::Channel;
 pub use direct::{Held, Holds};
 pub use input::{StdinEnd, WriteError};
 pub use output::{Chunk, ReadError};
+pub use paste::PasteError;
 pub use pipes::{Pipes, Source};
 pub use pool::RingPool;
-pub use screen::{ScreenError, View};
+pub use pulse::Pulse;
+pub use screen::{InputModes, ScreenError, View};
 pub use stream::{AttachError, Attached, Framing, Mode, Replay, StatusText};
+pub use typing::TypeError;
 
 use crate::host::{
     pty::{self, Size},
@@ -78,6 +85,7 @@ use crate::host::{
 use direct::Direct;
 use input::Input;
 use output::Output;
+use pulse::{Flow, LastOutput};
 use pump::Pump;
 use queries::Unanswered;
 use ring::Ring;
@@ -165,6 +173,7 @@ impl Terminal {
             drain: Sender::new(None),
             controller: Mutex::new(Some(controller.clone())),
             last_activity_usec: AtomicU64::new(now_usec()),
+            last_output: Arc::new(LastOutput::new()),
             gone: gone.clone(),
         });
         let pump = Pump::new(shared.clone(), controller, user);
@@ -261,12 +270,17 @@ impl Terminal {
     /// # Errors
     /// [`ScreenError`].
     pub async fn screen(&self) -> Result<View, ScreenError> {
+        self.draw_all().await;
+        let view = self.shared.direct.unless_held(|| self.shared.output.borrow().view());
+        view.ok_or(ScreenError::Held)?.ok_or(ScreenError::NoModel)
+    }
+
+    /// Draws what the tool had written when this was asked.
+    async fn draw_all(&self) {
         let asked = self.shared.output.borrow().end();
         while self.shared.output.borrow().drawn() < asked && self.shared.draw() {
             tokio::task::yield_now().await;
         }
-        let view = self.shared.direct.unless_held(|| self.shared.output.borrow().view());
-        view.ok_or(ScreenError::Held)?.ok_or(ScreenError::NoModel)
     }
 
     /// The bytes that paint the screen on a reset terminal, as far as it is drawn; what is retained where there is no
@@ -328,6 +342,13 @@ impl Terminal {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.stats()
+    }
+
+    /// When the tool last wrote, to be asked or waited for.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        let flow = Flow::Terminal(self.shared.output.subscribe());
+        Pulse::new(self.shared.last_output.clone(), flow)
     }
 
     /// A handle that does not keep the terminal.

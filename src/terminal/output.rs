@@ -9,7 +9,7 @@ use super::{
     geometry::Geometry,
     pool::RingPool,
     ring::Ring,
-    screen::{BLANK, View},
+    screen::{BLANK, InputModes, View},
 };
 use crate::host::pty::Size;
 
@@ -240,6 +240,11 @@ impl Output {
     /// The screen as text, as far as it is drawn.
     pub(super) fn view(&self) -> Option<View> {
         self.follower.view()
+    }
+
+    /// How keys and pastes reach the tool, as far as it is drawn.
+    pub(super) fn input_modes(&self) -> Option<InputModes> {
+        self.follower.input_modes()
     }
 
     /// The bytes that paint the screen on a reset terminal, and the byte of the output that comes after them. Where

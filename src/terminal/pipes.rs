@@ -23,13 +23,14 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::{outputs::Outputs, pump::Pump};
+use self::pump::Pump;
 use super::{
     Stats,
     bounds::Bounds,
     input::{Input, StdinEnd, WriteError},
     output::{Chunk, ReadError},
     pool::RingPool,
+    pulse::{Flow, LastOutput, Pulse},
     shared::now_usec,
 };
 use crate::host::pipes::BrokerEnds;
@@ -39,6 +40,7 @@ mod outputs;
 mod pump;
 
 pub use order::Source;
+pub(super) use outputs::Outputs;
 
 /// The pipes of one session, as the broker sees them.
 ///
@@ -57,6 +59,7 @@ struct Shared {
     drain: Sender<Option<Instant>>,
     /// Cancelled when the pump is done.
     done: CancellationToken,
+    last_output: Arc<LastOutput>,
     last_activity_usec: AtomicU64,
 }
 
@@ -75,6 +78,7 @@ impl Pipes {
             input,
             drain: Sender::new(None),
             done: CancellationToken::new(),
+            last_output: Arc::new(LastOutput::new()),
             last_activity_usec: AtomicU64::new(now_usec()),
         });
         let (gone, pump) = (CancellationToken::new(), Pump::new(shared.clone(), ends)?);
@@ -150,6 +154,13 @@ impl Pipes {
         self.read(source, cursor, max)
     }
 
+    /// Watches whether the tool writes.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        let flow = Flow::Pipes(self.shared.outputs.subscribe());
+        Pulse::new(self.shared.last_output.clone(), flow)
+    }
+
     /// How much has flowed so far, both outputs together.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -170,6 +181,7 @@ impl Pipes {
 impl Shared {
     /// Stores what the tool wrote and wakes who waits for it.
     fn wrote(&self, source: Source, bytes: &[u8]) {
+        self.last_output.touch();
         self.outputs.send_modify(|outputs| outputs.append(source, bytes));
         self.touch();
     }

@@ -14,15 +14,18 @@ use std::{
     io,
     os::fd::{AsFd, OwnedFd},
     sync::Arc,
+    time::Duration,
 };
 
 use nix::{errno::Errno, unistd::read};
 use tokio::{
     io::unix::{AsyncFd, AsyncFdReadyGuard},
     task::{consume_budget, yield_now},
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 use tracing::{debug, warn};
+
+use crate::host::unread::unread;
 
 use super::{
     direct,
@@ -36,6 +39,11 @@ const BUFFER: usize = 16 << 10;
 const BUFFERS_IN_A_ROW: usize = 4;
 /// Bytes that are read before others get their turn.
 const TURN: usize = BUFFER * BUFFERS_IN_A_ROW;
+
+/// How long input that is to come by itself waits for the tool to take what came before.
+const TAKEN_WAIT: Duration = Duration::from_millis(250);
+/// How often it is looked whether the tool has: no event tells what another reads.
+const TAKEN_LOOK: Duration = Duration::from_millis(1);
 
 /// Moves bytes between the controller end and the queues, until the session is over.
 #[derive(Debug)]
@@ -96,10 +104,28 @@ impl Pump {
         std::future::pending().await
     }
 
+    /// Waits until the tool has taken all it was given, at most [`TAKEN_WAIT`]: what is written sooner would reach it in
+    /// one read(2) with that. One that was waited for in vain is not waited for again until it reads.
+    async fn taken(&self, patient: &mut bool) {
+        let deadline = Instant::now() + TAKEN_WAIT;
+        loop {
+            let unread = unread(self.user.as_fd()).unwrap_or(0);
+            *patient = unread == 0 || *patient && Instant::now() < deadline;
+            if unread == 0 || !*patient {
+                return;
+            }
+            sleep(TAKEN_LOOK).await;
+        }
+    }
+
     /// Gives the tool what is typed, until the terminal is hung up.
     async fn feed(&self) {
+        let mut patient = true;
         loop {
             self.shared.input.queued().await;
+            if self.shared.input.take_break() {
+                self.taken(&mut patient).await;
+            }
             let Ok(mut guard) = self.controller.writable().await else { return };
             let closed = guard.ready().is_write_closed();
             self.shared.direct.unblock(self.controller.get_ref().as_fd());

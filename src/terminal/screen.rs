@@ -56,6 +56,17 @@ pub struct View {
     pub alternate: bool,
 }
 
+/// What a tool has set of how keys and pastes reach it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InputModes {
+    /// Cursor keys begin with SS3 (DECCKM).
+    pub application_cursor: bool,
+    /// Keys of the keypad send sequences of their own (DECKPAM).
+    pub application_keypad: bool,
+    /// A paste is marked as one (mode 2004).
+    pub bracketed_paste: bool,
+}
+
 /// A screen that cannot be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -249,6 +260,17 @@ impl Screen {
     #[must_use]
     pub fn title(&self) -> &str {
         self.tracked.modes.names.title()
+    }
+
+    /// How keys and pastes reach the tool.
+    #[must_use]
+    pub fn input_modes(&self) -> InputModes {
+        let modes = &self.tracked.modes;
+        InputModes {
+            application_cursor: modes.is_on(1),
+            application_keypad: modes.application_keypad,
+            bracketed_paste: modes.is_on(2004),
+        }
     }
 
     /// The screen as text.

@@ -21,6 +21,7 @@ use super::{
     framing::Wish,
     input::{Input, WriteError},
     output::{Begin, Kind, Output, SubscriptionId},
+    pulse::LastOutput,
     queries::{self, Unanswered},
     stream::AttachError,
 };
@@ -47,6 +48,7 @@ pub(super) struct Shared {
     pub(super) drain: Sender<Option<Drain>>,
     pub(super) controller: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
     pub(super) last_activity_usec: AtomicU64,
+    pub(super) last_output: Arc<LastOutput>,
     /// Cancelled when nobody has the terminal any longer.
     pub(super) gone: CancellationToken,
 }
@@ -55,6 +57,7 @@ impl Shared {
     /// Stores what the tool wrote and wakes who waits for it.
     pub(super) fn wrote(self: &Arc<Self>, bytes: &[u8]) {
         if !bytes.is_empty() {
+            self.last_output.touch();
             let mut drawn = Vec::new();
             self.output
                 .send_modify(|output| output.append(bytes, |at, turn| drawn.push((at, turn))));

@@ -40,6 +40,11 @@ impl Log {
         self.calls.lock().unwrap().push(call);
         self.added.notify_all();
     }
+
+    /// How many calls there were that begin so.
+    pub fn count(&self, begin: &str) -> usize {
+        self.calls.lock().unwrap().iter().filter(|call| call.starts_with(begin)).count()
+    }
 }
 
 impl Fake {
@@ -90,6 +95,9 @@ pub enum Refused {
     InvalidWorkspace(String),
     LaunchFailed(String, String, i32),
     Closed(String),
+    BadCursor(String),
+    InputFull(String),
+    NotPermitted(String),
 }
 
 struct Manager {
@@ -155,7 +163,9 @@ impl Manager {
         let path = OwnedObjectPath::try_from(format!("/org/st2/Tools/session/{id}")).unwrap();
         let session = Session::new(Arc::clone(&self.log), &id, argv);
         server.at(&path, session).await.unwrap();
+        let io = if options.contains_key("io") { "pipe" } else { "pty" };
         let info = HashMap::from([
+            ("io".to_owned(), variant(io)),
             ("id".to_owned(), variant(id)),
             ("unit".to_owned(), variant(UNIT)),
             ("pid".to_owned(), variant(4242_u32)),
@@ -169,6 +179,17 @@ impl Manager {
         self.log.add(format!("ListSessions {}", text(&filter)));
         let opened = *self.opened.lock().unwrap();
         (1..=opened).map(|n| properties(&format!("s{n}"), &["cat".into()])).collect()
+    }
+
+    /// Of three events the first is gone; the fourth happens after it was asked for once.
+    fn list_events(&self, after: u64, limit: u32) -> Result<(Vec<Options>, u64), Refused> {
+        self.log.add(format!("ListEvents {after} {limit}"));
+        if after > 4 {
+            return Err(Refused::BadCursor(format!("no event {after} was yet")));
+        }
+        let last = if self.log.count("ListEvents 3 ") > 1 { 4 } else { 3 };
+        let seq = (after + 1).max(2);
+        Ok(if seq > last { (Vec::new(), last) } else { (vec![event(seq)], seq) })
     }
 
     fn list_tools(&self) -> Vec<Options> {
@@ -206,6 +227,18 @@ impl Manager {
             _ => Err(Refused::BadToken("the token is unknown or expired".into())),
         }
     }
+}
+
+fn event(seq: u64) -> Options {
+    let labels = HashMap::from([("task".to_owned(), "t1".to_owned())]);
+    HashMap::from([
+        ("seq".to_owned(), variant(seq)),
+        ("at_usec".to_owned(), variant(1_u64)),
+        ("kind".to_owned(), variant("session-idle")),
+        ("session".to_owned(), variant("s1")),
+        ("tool".to_owned(), variant("command")),
+        ("labels".to_owned(), variant(labels)),
+    ])
 }
 
 fn refuse(tool: &str, play: &str) -> Result<(), Refused> {

@@ -152,7 +152,8 @@ impl Session {
         Ok((StdOwnedFd::from(theirs).into(), info))
     }
 
-    /// Of the play `cut`, "abcdefghij" was written and "de" is gone; of `quick`, "quick"; of `bytes`, no text.
+    /// Of the play `cut`, "abcdefghij" was written and "de" is gone; of `quick`, "quick"; of `bytes`, no text;
+    /// of `apart`, five bytes of standard error are gone.
     async fn read(
         &self,
         cursor: u64,
@@ -165,6 +166,14 @@ impl Session {
             let next = begin + u64::try_from(data.len()).unwrap();
             Ok((ByteBuf::from(data), begin, next, eof))
         };
+        if self.play() == "apart" {
+            let stream = options.get("stream").map(|_| text(&options));
+            if stream.is_some_and(|stream| stream.contains("stream=stderr")) {
+                self.end("", 3);
+                return if cursor == 0 { reply(b"err", 5, true) } else { reply(b"", cursor, true) };
+            }
+            return reply(b"out", 0, true);
+        }
         match (self.play(), cursor) {
             ("quick", 0) => reply(b"quick", 0, true),
             ("cut", 3) => reply(b"fg", 5, false),
@@ -176,10 +185,40 @@ impl Session {
         }
     }
 
-    fn write(&self, data: ByteBuf, _options: Options) -> Result<u64, Refused> {
-        self.log.add(format!("{} Write {:?}", self.id, String::from_utf8_lossy(&data)));
+    fn write(&self, data: ByteBuf, options: Options) -> Result<u64, Refused> {
+        let (data_text, options) = (String::from_utf8_lossy(&data), text(&options));
+        self.log.add(format!("{} Write {data_text:?} {options}", self.id).trim_end().to_owned());
         self.controlled()?;
         Ok(data.len().try_into().unwrap())
+    }
+
+    /// Of the play `full`, there is room from the second time on.
+    fn send_keys(&self, keys: Vec<String>, options: Options) -> Result<(), Refused> {
+        let first = self.log.count(&format!("{} SendKeys", self.id)) == 0;
+        self.log.add(format!("{} SendKeys {} {}", self.id, keys.join(","), text(&options)));
+        match (self.play(), keys.iter().find(|key| key.as_str() == "nosuchkey")) {
+            (_, Some(key)) => {
+                Err(Refused::NotPermitted(format!("key {key:?} is no name of a key")))
+            }
+            ("full", None) if first => Err(Refused::InputFull("the queue is full".into())),
+            _ => self.controlled(),
+        }
+    }
+
+    fn paste(&self, pasted: &str, options: Options) -> Result<(), Refused> {
+        self.log.add(format!("{} Paste {pasted:?} {}", self.id, text(&options)));
+        self.controlled()
+    }
+
+    fn submit(&self) -> Result<(), Refused> {
+        self.log.add(format!("{} Submit", self.id));
+        self.controlled()
+    }
+
+    fn share(&self, mode: &str) -> Result<String, Refused> {
+        self.log.add(format!("{} Share {mode}", self.id));
+        self.controlled()?;
+        Ok(format!("share-{}-{mode}", self.id))
     }
 
     fn resize(&self, columns: u16, rows: u16, _options: Options) {
@@ -211,6 +250,11 @@ impl Session {
     #[zbus(property)]
     fn id(&self) -> String {
         self.id.clone()
+    }
+
+    #[zbus(property)]
+    fn io(&self) -> &str {
+        if self.play() == "apart" { "pipe" } else { "pty" }
     }
 
     /// Of the play `over`: it ended, and its lease with it.

@@ -206,3 +206,17 @@ fn a_broker_that_does_not_start_is_told_from_one_that_is_not_there() {
     assert!(ran.stderr.contains("the broker could not be started"), "{}", ran.stderr);
     assert!(ran.stderr.contains("journalctl --user -u st2-tools.service"), "{}", ran.stderr);
 }
+
+#[test]
+fn on_pipes_each_output_is_copied_to_the_one_of_its_name() {
+    let world = World::new();
+    let ran = world.run_with(&["run", "--io", "pipe", "--", "apart"], b"typed");
+    assert_eq!((ran.text(), ran.status), ("out", Some(3)));
+    assert_eq!(ran.stderr, "errst2-tools: 5 bytes of output came too fast and were skipped\n");
+    let calls = world.fake.calls();
+    assert!(calls[0].starts_with("Open command argv=[apart] io=pipe ring_bytes=65536 stdin=open "));
+    assert!(calls.iter().all(|call| !call.contains("Attach")), "{calls:?}");
+    world.run(&["run", "--io", "pipe", "--stdin", "closed", "--", "apart"]);
+    let second = world.fake.wait_for_nth(2, |call| call.starts_with("Open"));
+    assert!(second.contains("stdin=closed"), "{second}");
+}

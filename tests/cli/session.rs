@@ -42,6 +42,7 @@ fn open_as_json_has_the_keys_of_the_bus() {
         ran.json(),
         json!({
             "id": "s1",
+            "io": "pty",
             "path": "/org/st2/Tools/session/s1",
             "pid": 4242,
             "reused": false,
@@ -65,7 +66,14 @@ fn control_uses_the_kept_token_and_the_end_drops_it() {
     let renew = format!("RenewLease {TOKEN}");
     assert_eq!(
         control,
-        [&renew, "s1 Write \"ls\"", "s1 Write \"\\r\"", &renew, "s1 Close timeout_ms=250"]
+        [
+            &renew,
+            "s1 Write \"ls\"",
+            "s1 Submit",
+            "s1 Write \"\"",
+            &renew,
+            "s1 Close timeout_ms=250"
+        ]
     );
     assert!(!token_file(&world).exists());
 }
@@ -208,4 +216,28 @@ fn a_reader_of_a_list_may_go_away() {
     let child = command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
     let ran = wait(child);
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(141), ""));
+}
+
+#[test]
+fn a_session_on_pipes_is_read_by_stream_and_written_to_its_end() {
+    let world = World::new();
+    world.run(&["open", "--io", "pipe", "--stdin", "open", "--io-fallback", "--", "apart"]);
+    let opened = world.fake.wait_for(|call| call.starts_with("Open"));
+    assert!(
+        opened.contains("io=pipe io_fallback=true") && opened.contains("stdin=open"),
+        "{opened}"
+    );
+    assert_eq!(world.run(&["write", "s1", "ls", "--enter", "--eof"]).status, Some(0));
+    for call in ["s1 Write \"ls\"", "s1 Submit", "s1 Write \"\" eof=true"] {
+        world.fake.wait_for(|made| made == call);
+    }
+    assert_eq!(world.run(&["read", "s1", "--stream", "output"]).text(), "out");
+    world.fake.wait_for(|call| call.contains("Read 0") && call.ends_with("stream=output"));
+    let ran = world.run(&["read", "s1", "--stream", "stderr"]);
+    assert_eq!(
+        (ran.text(), ran.stderr.as_str()),
+        ("err", "st2-tools: 5 bytes are no longer retained\n")
+    );
+    let wrong = world.run(&["read", "s1", "--stream", "both"]);
+    assert!(wrong.stderr.contains("possible values: output, stderr"), "{}", wrong.stderr);
 }

@@ -68,6 +68,31 @@ fn a_pipe_is_typed_and_its_end_is_the_end_of_input() {
     assert_eq!(fs::read(place.workspace().join("typed")).unwrap(), b"two\nlines\n");
 }
 
+/// Every byte both ways, and each output by itself.
+#[test]
+fn on_pipes_a_megabyte_in_is_the_same_out_and_errors_stay_apart() {
+    let place = Place::new();
+    let mut bytes = vec![0; 1 << 20];
+    getrandom::fill(&mut bytes).unwrap();
+    let script = "cat; echo note >&2; exit 7";
+    let mut child = start(
+        place.command(&["run", "--io", "pipe", "--", "sh", "-c", script]).stdin(Stdio::piped()),
+    );
+    let mut stdin = child.stdin.take().unwrap();
+    let input = bytes.clone();
+    let typed = std::thread::spawn(move || stdin.write_all(&input));
+    let ran = wait(child);
+    typed.join().unwrap().unwrap();
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(7), "note\n"));
+    assert!(ran.stdout == bytes, "{} bytes came, or others", ran.stdout.len());
+
+    let ran = place.run(&["run", "--io", "pipe", "--stdin", "closed", "--", "cat"]);
+    assert_eq!((ran.status, ran.text(), ran.stderr.as_str()), (Some(0), "", ""));
+    let head =
+        place.run(&["run", "--io", "pipe", "--", "sh", "-c", "exec <&-; sleep 0.1; echo done"]);
+    assert_eq!((head.status, head.text()), (Some(0), "done\n"), "a tool that reads nothing");
+}
+
 #[test]
 fn the_outcome_is_one_document_and_output_stays_the_tool_s() {
     let place = Place::new();

@@ -1,6 +1,6 @@
 //! What a person finds in the journal.
 
-use std::process::Command;
+use std::{collections::BTreeMap, process::Command};
 
 use serde_bytes::Bytes;
 use serde_json::Value;
@@ -21,10 +21,15 @@ fn journal(matches: &[&str]) -> Vec<Value> {
 async fn a_session_is_found_in_the_journal_by_its_fields() {
     let (broker, place) = (Broker::unit().await, workspace());
     let client = broker.client().await;
-    let options = within(place.path()).with("argv", vec!["cat".to_owned()]);
+    let labels = [("task", "t1"), ("subtask", "s1"), ("agent", "a1"), ("host", "h1")];
+    let given: BTreeMap<_, _> =
+        labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let options = within(place.path()).with("argv", vec!["cat".to_owned()]).with("labels", given);
     let (session, info) = client.open("command", options).await.unwrap();
     session.write(Bytes::new(b"typed words\n"), &Dict::new()).await.unwrap();
     output_until(&session, "typed words\r\ntyped words").await;
+    let share = session.share("control").await.unwrap();
+    session.paste("pasted words", &Dict::new().with("token", share.clone())).await.unwrap();
     session.close(&Dict::new()).await.unwrap();
     let id = session.id().await.unwrap();
     let field = format!("ST2_SESSION={id}");
@@ -42,6 +47,9 @@ async fn a_session_is_found_in_the_journal_by_its_fields() {
         ] {
             assert_eq!(entry[name], value, "{name}");
         }
+        for (label, value) in labels {
+            assert_eq!(entry[format!("ST2_{}", label.to_uppercase())], value, "{label}");
+        }
     }
     assert_eq!(entries[1]["REASON"], "closed-by-owner");
 
@@ -54,7 +62,9 @@ async fn a_session_is_found_in_the_journal_by_its_fields() {
     .await;
     let token = info.text("token").unwrap();
     let all = journal(&[&unit]).iter().map(Value::to_string).collect::<String>();
-    for secret in ["typed words", token, token.split('-').next_back().unwrap()] {
+    let secret_of = |token: &str| token.rsplit('-').next().unwrap().to_owned();
+    let secrets = [secret_of(token), secret_of(&share)];
+    for secret in ["typed words", "pasted words", token, &share, &secrets[0], &secrets[1]] {
         assert!(!all.contains(secret), "{secret:?} is in the journal");
     }
 }

@@ -14,3 +14,4 @@ mod pipes;
 mod queries;
 mod streams;
 mod tool;
+mod typing;

@@ -16,6 +16,8 @@ const QUOTAS: Quotas = Quotas {
     retained: 4,
     retention: Duration::from_secs(600),
     opens_per_owner: 8,
+    shares: 16,
+    events: 1024,
 };
 
 fn after(seconds: u64) -> Now {

@@ -20,6 +20,8 @@ const QUOTAS: Quotas = Quotas {
     retained: 3,
     retention: Duration::from_secs(600),
     opens_per_owner: 2,
+    shares: 16,
+    events: 1024,
 };
 
 #[derive(Debug, Clone)]

@@ -20,11 +20,13 @@ pub(in crate::broker) fn facts(id: &str, opener: &str) -> Facts {
         command: vec!["sh".into()],
         workspace: "/w".into(),
         cwd: "/w".into(),
+        io: Io::Pty,
         created_usec: 1,
         labels: BTreeMap::new(),
         private: false,
         grace: Duration::from_secs(10),
         timeout: Some(Duration::from_secs(3600)),
+        silence: None,
         stop_timeout: Duration::from_secs(2),
     }
 }
@@ -101,6 +103,7 @@ fn events() -> Vec<(&'static str, Event)> {
         ("grace elapsed", Event::GraceElapsed),
         ("lease elapsed", Event::LeaseElapsed),
         ("timeout elapsed", Event::TimeoutElapsed),
+        ("silence elapsed", Event::SilenceElapsed),
         ("forgotten", Event::Forgotten),
         ("shutdown", Event::Shutdown),
     ]

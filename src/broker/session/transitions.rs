@@ -27,6 +27,7 @@ impl Session {
             | Event::GraceElapsed
             | Event::LeaseElapsed
             | Event::TimeoutElapsed
+            | Event::SilenceElapsed
             | Event::Shutdown => match cause_of(&event) {
                 Some(cause) => self.gone(OpenFailure::Ended(cause.reason)),
                 None => (Phase::Waiting, Vec::new()),
@@ -57,6 +58,7 @@ impl Session {
             | Event::GraceElapsed
             | Event::LeaseElapsed
             | Event::TimeoutElapsed
+            | Event::SilenceElapsed
             | Event::Shutdown => match cause_of(&event) {
                 Some(cause) => (Phase::Aborting(cause), vec![Effect::AbortLaunch(self.id())]),
                 None => (Phase::Opening, Vec::new()),
@@ -92,6 +94,7 @@ impl Session {
             | Event::GraceElapsed
             | Event::LeaseElapsed
             | Event::TimeoutElapsed
+            | Event::SilenceElapsed
             | Event::Forgotten
             | Event::Shutdown => (Phase::Aborting(cause), Vec::new()),
         }
@@ -126,6 +129,7 @@ impl Session {
             | Event::GraceElapsed
             | Event::LeaseElapsed
             | Event::TimeoutElapsed
+            | Event::SilenceElapsed
             | Event::Shutdown => match cause_of(&event) {
                 Some(cause) => self.closing(ran, cause, None, self.how(&event)),
                 None => (Phase::Running(ran), Vec::new()),
@@ -173,6 +177,7 @@ impl Session {
             | Event::GraceElapsed
             | Event::LeaseElapsed
             | Event::TimeoutElapsed
+            | Event::SilenceElapsed
             | Event::Forgotten
             | Event::Shutdown => (Phase::Closing { ran, cause, ending }, Vec::new()),
         }
@@ -199,6 +204,7 @@ impl Session {
             | Event::GraceElapsed
             | Event::LeaseElapsed
             | Event::TimeoutElapsed
+            | Event::SilenceElapsed
             | Event::Shutdown => (Phase::Closed { ran, outcome }, Vec::new()),
         }
     }
@@ -245,6 +251,7 @@ fn cause_of(event: &Event) -> Option<Cause> {
         Event::OwnerVanished | Event::GraceElapsed => (Reason::OwnerVanished, String::new()),
         Event::LeaseElapsed => (Reason::LeaseExpired, String::new()),
         Event::TimeoutElapsed => (Reason::Timeout, String::new()),
+        Event::SilenceElapsed => (Reason::SilenceTimeout, String::new()),
         Event::Shutdown => (Reason::BrokerShutdown, String::new()),
         Event::Turn
         | Event::Started { .. }

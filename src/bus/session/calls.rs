@@ -1,45 +1,31 @@
 //! How the methods of a session reach the engine.
 
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use serde_json::json;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::spawn_blocking, time::timeout};
 use zbus::message::Header;
 
 use super::Session;
 use crate::{
     broker::{access::Need, outcome::Outcome},
     bus::{
-        Callers, Error,
+        Error,
         dict::{self, Dict},
         error::Contract,
-        options::Options,
+        options::{Options, in_bounds},
     },
-    config::Limits,
-    engine::{self, Act, Caller, ControlError, EndWish, State},
-    host::pty::Size,
-    terminal::{Channel, Framing, Mode, Replay, Stats, Terminal},
+    engine::{Act, Caller, EndWish, State},
+    host::{
+        pty::{self, Size},
+        reading,
+    },
+    terminal::{Chunk, Source},
 };
 
+/// How long a tool that waits for input has been quiet.
+const QUIET: Duration = Duration::from_secs(15);
+
 impl Session {
-    /// Makes a session's object.
-    pub fn new(
-        engine: engine::Handle,
-        callers: Arc<Callers>,
-        state: watch::Receiver<State>,
-        channel: Channel,
-        limits: Limits,
-    ) -> Self {
-        let id = state.borrow().view.facts.id.clone();
-        Self { engine, callers, id, state, channel, holder: Mutex::default(), limits }
-    }
-
-    /// The terminal, where it has one.
-    pub(super) fn terminal(&self) -> Result<&Terminal, Error> {
-        let terminal = self.channel.terminal();
-        Ok(terminal.ok_or_else(|| ControlError::NotATerminal(self.id.clone()))?)
-    }
-
     pub(super) fn caller(
         &self,
         header: &Header<'_>,
@@ -68,69 +54,104 @@ impl Session {
         ended(&mut state).await.map(|outcome| dict::outcome(Some(&outcome)))
     }
 
-    /// How a stream is to carry the session.
-    pub(super) fn framing(
+    /// The screen as text, and on request as bytes.
+    pub(super) async fn show_screen(
         &self,
-        terminal: &Terminal,
-        options: &mut Options,
-    ) -> Result<Framing, Error> {
-        let framed = options.one_of("framing", &[("raw", false), ("pty", true)])?.unwrap_or(false);
-        let replay = options.one_of("replay", &[("screen", true), ("none", false)])?;
-        let cursor = options.take("cursor")?;
-        if framed {
-            let (state, terminal) = (self.state.clone(), terminal.downgrade());
-            return Ok(Framing::Pty(Arc::new(move || status(&state.borrow(), terminal.stats()))));
+        mut options: Options,
+        header: &Header<'_>,
+    ) -> Result<Dict, Error> {
+        let formatted = options.take("formatted")?.unwrap_or(false);
+        self.admit(header, &mut options, Need::Observe).await?;
+        let terminal = self.terminal()?;
+        let mut screen = dict::screen(terminal.screen().await?);
+        if formatted {
+            screen.insert("formatted", terminal.baseline()?.into());
         }
-        Ok(Framing::Raw(match (cursor, replay) {
-            (Some(cursor), _) => Replay::From(cursor),
-            (None, Some(false)) => Replay::Nothing,
-            (None, Some(true) | None) => Replay::Screen,
-        }))
+        Ok(screen)
     }
 
-    /// Checks who is to be given a stream, and gives the terminal the size that it is to begin in.
-    pub(super) async fn make_ready(
+    pub(super) async fn read_output(
         &self,
-        mode: Mode,
-        size: Option<Size>,
-        caller: Caller,
+        cursor: u64,
+        max_bytes: u32,
+        mut options: Options,
+        header: &Header<'_>,
+    ) -> Result<Chunk, Error> {
+        let wait: u64 = options.take("wait_ms")?.unwrap_or_default();
+        let most = self.limits.read_wait_ms;
+        if wait > most {
+            return Err(Error::InvalidArgs(format!("wait_ms {wait} is above {most}")));
+        }
+        let sources = [("output", Source::Output), ("stderr", Source::Stderr)];
+        let source = options.one_of("stream", &sources)?;
+        self.admit(header, &mut options, Need::Observe).await?;
+        let max = u64::from(max_bytes).min(self.limits.read_bytes);
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let wait = Duration::from_millis(wait);
+        Ok(self.channel.read_wait(source, cursor, max, wait).await?)
+    }
+
+    pub(super) async fn resize_terminal(
+        &self,
+        columns: u16,
+        rows: u16,
+        mut options: Options,
+        header: &Header<'_>,
     ) -> Result<(), Error> {
-        if mode == Mode::Observe {
-            self.engine.find(&self.id, caller, Need::Observe).await?;
-            let text = "columns and rows go with mode \"control\" only";
-            return size.map_or(Ok(()), |_| Err(Error::InvalidArgs(text.to_owned())));
-        }
-        self.engine.find(&self.id, caller.clone(), Need::Control).await?;
-        self.make_way().await;
-        if let Some(size) = size {
-            self.engine.act(&self.id, caller, Act::Resize(size)).await?;
-        }
-        Ok(())
+        let size = Size {
+            columns: in_bounds("columns", columns)?,
+            rows: in_bounds("rows", rows)?,
+            pixel_width: options.take("pixel_width")?.unwrap_or_default(),
+            pixel_height: options.take("pixel_height")?.unwrap_or_default(),
+        };
+        self.terminal()?;
+        let caller = self.caller(header, options.take("token")?)?;
+        Ok(self.engine.act(&self.id, caller, Act::Resize(size)).await?)
     }
 
-    pub(super) fn ending(&self) -> Option<Outcome> {
-        self.state.borrow().view.outcome.clone()
+    pub(super) async fn share_with(
+        &self,
+        mode: &str,
+        header: &Header<'_>,
+    ) -> Result<String, Error> {
+        let need = match mode {
+            "observe" => Need::Observe,
+            "control" => Need::Control,
+            other => {
+                let text = format!("mode {other:?} is none of observe, control");
+                return Err(Error::InvalidArgs(text));
+            }
+        };
+        let token = self.engine.share(&self.id, self.caller(header, None)?, need).await?;
+        Ok(token.reveal().to_owned())
     }
-}
 
-/// What STATUS of a framed stream tells.
-fn status(state: &State, stats: Option<Stats>) -> String {
-    let stats = stats.unwrap_or_default();
-    json!({
-        "id": state.view.facts.id.as_str(),
-        "phase": state.view.phase,
-        "pid": state.view.ran.as_ref().map(|ran| ran.pid),
-        "columns": state.size.columns,
-        "rows": state.size.rows,
-        "bytes_out": stats.bytes_out,
-        "bytes_in": stats.bytes_in,
-        "bytes_dropped": stats.bytes_dropped,
-    })
-    .to_string()
+    /// Whether the tool waits for somebody to type.
+    pub(super) async fn waits_for_input(&self) -> bool {
+        let is_seen = {
+            let state = self.state.borrow();
+            state.view.phase == "running" && !state.paused && !state.held
+        };
+        let Some(terminal) = self.channel.terminal() else { return false };
+        if !is_seen || terminal.pulse().last_output().elapsed() < QUIET {
+            return false;
+        }
+        let group = terminal.controller(pty::foreground).and_then(Result::ok).flatten();
+        let Some(group) = group else { return false };
+        spawn_blocking(move || reading::group_reads(group)).await.unwrap_or(false)
+    }
+
+    pub(super) async fn wait_for_end(&self, at_most: Duration) -> Result<(bool, Dict), Error> {
+        let mut state = self.state.clone();
+        match timeout(at_most, ended(&mut state)).await {
+            Ok(outcome) => Ok((true, dict::outcome(Some(&outcome?)))),
+            Err(_) => Ok((false, Dict::new())),
+        }
+    }
 }
 
 /// Waits for the outcome.
-pub(super) async fn ended(state: &mut watch::Receiver<State>) -> Result<Outcome, Error> {
+async fn ended(state: &mut watch::Receiver<State>) -> Result<Outcome, Error> {
     let ended = state.wait_for(|state| state.view.outcome.is_some()).await;
     let outcome = ended.ok().and_then(|state| state.view.outcome.clone());
     outcome.ok_or_else(|| Contract::NoSuchSession("the session was forgotten".to_owned()).into())

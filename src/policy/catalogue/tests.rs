@@ -201,6 +201,7 @@ const KEYS: &[&str] = &[
     "workspace",
     "grace_ms",
     "timeout_ms",
+    "silence_timeout_ms",
     "stop_timeout_ms",
     "memory_max",
     "tasks_max",

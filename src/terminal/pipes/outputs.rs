@@ -10,7 +10,7 @@ use crate::terminal::{
 /// Two outputs, each with a ring of its own, so that a flood of one takes no byte of the other; and the order in which
 /// the bytes of both were read.
 #[derive(Debug)]
-pub(super) struct Outputs {
+pub(in crate::terminal) struct Outputs {
     rings: [Ring; 2],
     order: Order,
     /// Which outputs have ended.
@@ -54,7 +54,7 @@ impl Outputs {
     }
 
     /// Whether nothing more will come, of one source or of both.
-    pub(super) fn is_over(&self, source: Option<Source>) -> bool {
+    pub(in crate::terminal) fn is_over(&self, source: Option<Source>) -> bool {
         source.map_or(self.over == [true; 2], |source| self.over[source.index()])
     }
 

@@ -121,6 +121,12 @@ impl Modes {
         at.is_some()
     }
 
+    /// Whether a private mode that is on or off by itself was turned on.
+    pub(super) fn is_on(&self, mode: u16) -> bool {
+        let at = FLAGS.iter().position(|(number, _)| *number == mode);
+        at.is_some_and(|at| self.flags[at] == Some(true))
+    }
+
     pub(super) fn set_cursor_style(&mut self, style: Option<CursorStyle>) {
         self.cursor_style = style.map(|style| {
             let steady = match style.shape {

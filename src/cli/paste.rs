@@ -1,0 +1,73 @@
+//! `st2-tools paste`.
+
+use std::io::Read;
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::{
+    connect::Reach,
+    control::{Target, patiently},
+    error::CliError,
+    output::Output,
+    status::Status,
+};
+use crate::client::{self, WRITE_MAX};
+
+/// Paste a text into a session, or what standard input holds: at most 64 KiB, whole or not at all
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    target: Target,
+
+    /// What is pasted [default: standard input]
+    #[arg(value_name = "TEXT")]
+    text: Option<String>,
+
+    /// Whether the program is told that it is a paste: `auto` is where it has asked for that
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    bracketed: Bracketed,
+
+    /// Press Enter afterwards, once the paste was taken
+    #[arg(short, long)]
+    enter: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Bracketed {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<Bracketed> for client::Bracketed {
+    fn from(bracketed: Bracketed) -> Self {
+        match bracketed {
+            Bracketed::Auto => Self::Auto,
+            Bracketed::On => Self::On,
+            Bracketed::Off => Self::Off,
+        }
+    }
+}
+
+/// Pastes a text.
+pub(super) async fn paste(args: Args, reach: &Reach, output: Output) -> Result<Status, CliError> {
+    let text = args.text.map_or_else(standard_input, Ok)?;
+    let reached = args.target.reach(reach).await?;
+    let pasted =
+        patiently(async || reached.session.paste(&text, args.bracketed.into()).await).await;
+    reached.told(pasted).await?;
+    if args.enter {
+        reached.press_enter().await?;
+    }
+    output.print(|| json!({ "pasted": text.len() }), String::new)?;
+    Ok(Status::SUCCESS)
+}
+
+/// All of standard input, as far as a paste may go: one byte more is for the broker to refuse.
+fn standard_input() -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(WRITE_MAX as u64 + 1).read_to_string(&mut text);
+    read.map_err(|source| CliError::Input { source })?;
+    Ok(text)
+}
