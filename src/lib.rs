@@ -34,8 +34,8 @@
 //!    finds it.
 //! 2. A pty is opened, and the launcher spawned with the user end as its output and a control socket as its input. It
 //!    waits, and forks nothing.
-//! 3. The launcher is placed in its scope, and only then released. It confines itself and becomes the tool; end of file on
-//!    the socket says so, and `Open` is answered.
+//! 3. The launcher confines itself while it is placed in its scope, and only then it is released. It becomes the tool; end
+//!    of file on the socket says so, and `Open` is answered.
 //! 4. However it ends, it ends by one path: hang up, stop the scope, kill what is left, read the terminal to its end, see
 //!    that the cgroup is empty. Then the outcome is announced, and retained for a while.
 //!

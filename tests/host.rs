@@ -13,7 +13,7 @@ use st2_tools::{
     host::{
         EndedBy, Host, HostError, Place,
         cgroup::{Cgroup, name_of},
-        systemd::{SLICE, Systemd},
+        systemd::{SLICE, SLICE_MAX, Systemd},
     },
 };
 use zbus::Connection;
@@ -56,6 +56,33 @@ async fn a_launcher_is_placed_with_exactly_these_properties() {
     assert_eq!(scope.ended_by().await, EndedBy::Itself);
     scope.retire().await;
     is_forgotten(&spec.unit).await;
+}
+
+#[tokio::test]
+async fn what_one_slice_does_not_take_is_in_another_beneath_it() {
+    let host = host().await;
+    let mut scopes = Vec::new();
+    for number in 0..=SLICE_MAX {
+        scopes.push(placed(&host, &spec(&format!("many{number}")), "exec sleep 1000").await);
+    }
+    let last = &spec(&format!("many{SLICE_MAX}")).unit;
+    assert_eq!(property(&spec("many0").unit, "Slice"), SLICE);
+    assert_eq!(property(last, "Slice"), "app-st2tools-1.slice");
+    let beneath = Path::new("app.slice").join(SLICE).join("app-st2tools-1.slice");
+    let (scope, _) = scopes.last().unwrap();
+    assert!(scope.group().name().ends_with(beneath.join(last.as_str())), "{scope:?}");
+    for (scope, child) in &mut scopes {
+        scope.kill().await.unwrap();
+        child.exited().await.unwrap();
+        assert_eq!(scope.emptied(SOON).await, 0);
+        scope.retire().await;
+    }
+    drop(scopes);
+    let again = spec("manyagain");
+    let (scope, mut child) = placed(&host, &again, "exit").await;
+    assert_eq!(property(&again.unit, "Slice"), SLICE, "there is room again");
+    child.exited().await.unwrap();
+    scope.retire().await;
 }
 
 #[tokio::test]

@@ -46,7 +46,8 @@ async fn a_sweep_ends_what_is_ours_and_nothing_else() {
     let units = [
         ("app-st2tools-left-a.scope", SLICE, deaf),
         ("app-st2tools-left-b.scope", SLICE, "exec sleep 1000"),
-        ("app-st2tools-foreign-c.scope", "app.slice", "exec sleep 1000"),
+        ("app-st2tools-left-c.scope", "app-st2tools-1.slice", "exec sleep 1000"),
+        ("app-st2tools-foreign-d.scope", "app.slice", "exec sleep 1000"),
         ("somebody-elses.scope", SLICE, "exec sleep 1000"),
     ];
     let mut children: Vec<Child> = units.iter().map(|(u, s, c)| start(u, s, c)).collect();
@@ -56,13 +57,14 @@ async fn a_sweep_ends_what_is_ours_and_nothing_else() {
         }
     }
     systemctl(&["freeze", units[1].0]);
-    assert!(host.sweep().await.unwrap() >= 2);
-    for child in &mut children[..2] {
+    assert!(host.sweep().await.unwrap() >= 3);
+    for child in &mut children[..3] {
         tokio::time::timeout(SOON, child.exited()).await.unwrap().unwrap();
     }
-    is_forgotten(&UnitName::foreign(units[0].0)).await;
-    is_forgotten(&UnitName::foreign(units[1].0)).await;
-    for (child, (unit, ..)) in children[2..].iter().zip(&units[2..]) {
+    for (unit, ..) in &units[..3] {
+        is_forgotten(&UnitName::foreign(*unit)).await;
+    }
+    for (child, (unit, ..)) in children[3..].iter().zip(&units[3..]) {
         assert!(!child.process().has_ended().unwrap(), "{unit}");
         assert_eq!(property(&UnitName::foreign(*unit), "ActiveState"), "active");
         systemctl(&["stop", unit]);
@@ -166,5 +168,6 @@ async fn after_many_sessions_nothing_is_left() {
         descriptors.push(std::fs::read_dir("/proc/self/fd").unwrap().count());
     }
     assert_eq!(descriptors[59], descriptors[9], "{descriptors:?}");
-    assert_eq!(systemctl(&["list-units", "--all", "--plain", "--no-legend", "app-st2tools-*"]), "");
+    let scopes = ["list-units", "--all", "--plain", "--no-legend", "app-st2tools-*.scope"];
+    assert_eq!(systemctl(&scopes), "");
 }

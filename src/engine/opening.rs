@@ -119,7 +119,8 @@ impl<H: Host> Workshop<H> {
         }
     }
 
-    /// The launcher takes its terminal and prepares its ruleset while the manager starts the scope; then the gate opens.
+    /// The launcher takes its terminal or its pipes and confines itself while the manager starts the scope; then the
+    /// gate opens.
     async fn place_and_release(
         &self,
         scope: &ScopeSpec,

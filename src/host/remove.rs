@@ -15,7 +15,7 @@ use nix::{
     NixPath,
     dir::Dir,
     errno::Errno,
-    fcntl::{OFlag, OpenHow, RenameFlags, ResolveFlag, openat2, renameat2},
+    fcntl::{OFlag, OpenHow, ResolveFlag, openat2},
     sys::stat::Mode,
     unistd::{UnlinkatFlags, unlinkat},
 };
@@ -88,15 +88,28 @@ impl Removal<'_> {
         // To move a directory it must be writable itself: its `..` changes (rename(2)).
         drop(enter(from, name)?);
         loop {
-            let free = self.moved.to_string();
+            let free = CString::new(self.moved.to_string())?;
             self.moved += 1;
-            let flags = RenameFlags::RENAME_NOREPLACE;
-            match renameat2(from, name, self.top, free.as_str(), flags) {
+            match move_to_free(from, name, self.top, &free) {
                 Err(Errno::EEXIST) => {}
                 other => return Ok(other?),
             }
         }
     }
+}
+
+/// Moves what a directory has under one name to another name of another, `EEXIST` where that is taken. By the bare
+/// system call: not every C library has a function for it.
+fn move_to_free(
+    from: BorrowedFd<'_>,
+    name: &CStr,
+    to: BorrowedFd<'_>,
+    free: &CStr,
+) -> nix::Result<()> {
+    let (from, to, call) = (from.as_raw_fd(), to.as_raw_fd(), libc::SYS_renameat2);
+    let (name, free, flags) = (name.as_ptr(), free.as_ptr(), libc::RENAME_NOREPLACE);
+    // SAFETY: both names end with NUL and outlive the call; both descriptors are borrowed for it.
+    Errno::result(unsafe { libc::syscall(call, from, name, to, free, flags) }).map(drop)
 }
 
 /// Unlinks what is not a directory; gives whether that is done. What is gone already counts.

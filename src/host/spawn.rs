@@ -168,7 +168,7 @@ impl Launcher {
         self.or_dead(sent).await
     }
 
-    /// Waits until the launcher has taken the terminal or the pipes and understood the specification.
+    /// Waits until the launcher has taken the terminal or the pipes and confined itself.
     ///
     /// # Errors
     /// The step that failed; step `spawn`, `ETIMEDOUT` after [`PATIENCE`]. The launcher is dead then.

@@ -16,6 +16,7 @@ use self::{
     look::UserManager,
     manager::{Link, Property, UNIT},
     place::Scope,
+    slices::{Room, Slices},
 };
 use super::{Host, HostError, ScopeSpec, cgroup, pidfd::PidFd};
 use crate::{
@@ -28,10 +29,10 @@ pub mod look;
 mod manager;
 mod own;
 pub mod place;
+mod slices;
 mod sweep;
 
-/// The slice of all sessions, and of nothing else.
-pub const SLICE: &str = "app-st2tools.slice";
+pub use slices::{SLICE, SLICE_MAX};
 
 /// Sessions as transient scopes of the user's service manager.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ pub struct Systemd {
     /// Whether the kernel enforces `MemoryMax=` and `TasksMax=` of the manager's units.
     enforces_limits: bool,
     dialect: AtomicUsize,
+    slices: Arc<Slices>,
 }
 
 /// What a manager understands beyond the oldest that will do, most first. It refuses a transient unit
@@ -91,7 +93,8 @@ impl Systemd {
                 false
             }
         };
-        Self { link: Arc::new(link), own, enforces_limits, dialect: AtomicUsize::new(0) }
+        let (link, dialect) = (Arc::new(link), AtomicUsize::new(0));
+        Self { link, own, enforces_limits, dialect, slices: Arc::default() }
     }
 
     /// The unit that every session ends with.
@@ -105,11 +108,12 @@ impl Systemd {
         &self,
         attempt: &mut Attempt,
         spec: &ScopeSpec,
+        room: &Room,
         launcher: &PidFd,
     ) -> Result<(), HostError> {
         let mut level = self.dialect.load(Ordering::Relaxed);
         loop {
-            let properties = properties(DIALECTS[level], spec, &self.own, launcher)?;
+            let properties = properties(DIALECTS[level], spec, room, &self.own, launcher)?;
             match attempt.start(properties).await {
                 Err(error) if is_unknown_property(&error) && level + 1 < DIALECTS.len() => {
                     level += 1;
@@ -133,7 +137,12 @@ impl Systemd {
 
     /// Looks where the launcher is, and that it still lives: the manager places a process that has
     /// ended and is not waited for, and then never sees its scope become empty.
-    fn check_placed(&self, spec: &ScopeSpec, launcher: &PidFd) -> Result<Scope, HostError> {
+    fn check_placed(
+        &self,
+        spec: &ScopeSpec,
+        room: Room,
+        launcher: &PidFd,
+    ) -> Result<Scope, HostError> {
         let failed = |source| HostError::system("look where the launcher is", source);
         let group = cgroup::Cgroup::of(launcher.pid()).map_err(failed)?;
         if launcher.has_ended().map_err(failed)? {
@@ -143,7 +152,7 @@ impl Systemd {
             let found = group.name().to_owned();
             return Err(HostError::Misplaced { unit: spec.unit.clone(), found });
         }
-        Ok(Scope::new(Arc::clone(&self.link), &self.own, spec, group))
+        Ok(Scope::new(Arc::clone(&self.link), &self.own, spec, room, group))
     }
 }
 
@@ -172,8 +181,9 @@ impl Host for Systemd {
                 return Err(HostError::Ended);
             }
             self.check_bound(spec).await?;
-            self.start(&mut attempt, spec, launcher).await?;
-            self.check_placed(spec, launcher)
+            let room = self.slices.take();
+            self.start(&mut attempt, spec, &room, launcher).await?;
+            self.check_placed(spec, room, launcher)
         };
         let placed = placed.await;
         match &placed {
@@ -193,13 +203,14 @@ impl Host for Systemd {
 fn properties(
     dialect: Dialect,
     spec: &ScopeSpec,
+    room: &Room,
     own: &UnitName,
     launcher: &PidFd,
 ) -> Result<Vec<Property<'static>>, HostError> {
     let bound = bound(spec, own);
     let mut properties = vec![
         ("Description", spec.description.clone().into()),
-        ("Slice", SLICE.into()),
+        ("Slice", room.slice().into()),
         ("CollectMode", "inactive-or-failed".into()),
         ("SendSIGHUP", true.into()),
         ("KillMode", "control-group".into()),

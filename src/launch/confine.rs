@@ -1,9 +1,8 @@
 //! From what a tool may touch to what the kernel enforces: a root of its own, Landlock, capabilities,
 //! the system call filter.
 //!
-//! [`Prepared`] holds everything that can fail for a reason in the specification, so that it fails
-//! before the scope is there; [`Prepared::restrict`] only throws away rights. The kernel's answers
-//! make the [`Report`].
+//! [`Prepared`] holds everything that can fail for a reason in the specification alone;
+//! [`Prepared::restrict`] only throws away rights. The kernel's answers make the [`Report`].
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

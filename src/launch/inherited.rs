@@ -23,14 +23,14 @@ const OOM_SCORE_ADJ: &str = "/proc/self/oom_score_adj";
 /// Closes every descriptor above standard error.
 ///
 /// For the very beginning of `main`, while nobody owns one of them: what is opened later is
-/// close-on-exec.
+/// close-on-exec. By the bare system call: not every C library has a function for it.
 ///
 /// # Errors
 /// What close_range(2) gives.
 pub fn close_descriptors() -> io::Result<()> {
     // SAFETY: the caller's word above: no object of this program owns a descriptor that is closed
     // here.
-    match unsafe { libc::close_range(3, libc::c_uint::MAX, 0) } {
+    match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

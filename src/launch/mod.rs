@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`spec`], [`report`], [`wire`] | what goes over the control socket, shared with the broker |
 //! | [`environment`] | the tool's environment, built by the broker |
-//! | [`run`] | the one sequence: terminal, gate, confinement, `execve` |
+//! | [`run`] | the one sequence: terminal, confinement, gate, `execve` |
 //! | [`inherited`], [`exec`] | what the tool does not inherit; how it is executed |
 //! | [`confine`], [`mounts`], [`capability`], [`seccomp`] | what the kernel enforces |
 //! | [`supervise`], [`descendants`] | watching over a tool where no service manager does |

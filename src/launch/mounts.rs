@@ -1,7 +1,7 @@
 //! A root of the tool's own: a user and a mount namespace that hold only what is granted, so that no
 //! other file has a name, and no other socket a path.
 //!
-//! [`Plan`] is made before the gate, from the opened grants; [`Plan::enter`] makes the namespaces,
+//! [`Plan`] is made from the opened grants; [`Plan::enter`] makes the namespaces,
 //! builds the root and leaves everything else. Nothing is looked up twice with different results:
 //! what is found again is compared with what was opened. The kernel copies mounts of its own
 //! namespace only, so a descriptor from before is of no use as a source; the one thing that comes

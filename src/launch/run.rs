@@ -1,7 +1,8 @@
-//! The launcher's one sequence: take the terminal or the pipes, prepare, wait at the gate, confine, execute.
+//! The launcher's one sequence: take the terminal or the pipes, confine, wait at the gate, execute.
 //!
 //! It forks nothing (under supervision the fork comes before all of this), so that whoever is
-//! placed in the scope is the one who becomes the tool.
+//! placed in the scope is the one who becomes the tool. What takes time comes before the gate, while
+//! the service manager starts the scope; nothing of it depends on where the launcher is placed.
 
 use std::{
     convert::Infallible,
@@ -107,16 +108,16 @@ fn become_tool(
     let program = Program::new(spec).map_err(stop(Step::Exec))?;
     let cwd = &received[Slot::Cwd as usize];
     exists(cwd)?;
+    fchdir(cwd).map_err(call(Step::Cwd, CWD))?;
     let descriptors = Descriptors { received, terminal };
     let prepared = Prepared::new(&spec.confinement, &descriptors).map_err(stop(Step::Confine))?;
+    let report = prepared.restrict(&descriptors).map_err(stop(Step::Confine))?;
 
     control.send(&FromLauncher::Ready).map_err(|_| Stop::Alone)?;
     if !control.released().map_err(stop(Step::Spec))? {
         return Err(Stop::Alone);
     }
     exists(cwd)?;
-    fchdir(cwd).map_err(call(Step::Cwd, CWD))?;
-    let report = prepared.restrict(&descriptors).map_err(stop(Step::Confine))?;
     control.send(&FromLauncher::Confined(Box::new(report))).map_err(|_| Stop::Alone)?;
     Err(stop(Step::Exec)(program.exec()))
 }

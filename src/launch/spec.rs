@@ -228,16 +228,16 @@ impl fmt::Display for Network {
 pub enum ToLauncher {
     /// The first frame, with the descriptors.
     Spec(Box<LaunchSpec>),
-    /// The scope is there: confine and execute.
+    /// The scope is there: execute.
     Release,
 }
 
 /// Launcher to broker. Without supervision, end of file after `Confined` means that `execve` succeeded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLauncher {
-    /// The terminal or the pipes are taken and the specification understood: place me.
+    /// The terminal or the pipes are taken and the confinement in force: release me once I am placed.
     Ready,
-    /// The kernel accepted this; `execve` comes next.
+    /// Released; the kernel accepted this, and `execve` comes next.
     Confined(Box<Report>),
     /// A step failed; nothing follows.
     Failed(Failure),

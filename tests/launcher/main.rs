@@ -12,5 +12,6 @@ mod protect;
 mod refusals;
 mod session;
 mod sockets;
+mod stopped;
 mod supervised;
 mod swapped;

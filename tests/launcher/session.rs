@@ -31,6 +31,8 @@ use st2_tools::launch::{
 };
 use tempfile::TempDir;
 
+use crate::stopped::Stopped;
+
 /// How long anything may take before a test gives up.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -178,6 +180,17 @@ impl Session {
         let launcher = command.spawn().unwrap();
         let (decoder, output) = (Decoder::default(), Vec::new());
         Self { launcher, control: None, decoder, controller, output }
+    }
+
+    /// Opens one whose launcher is stopped, with every grant opened and its own root not begun; `then` happens there.
+    pub fn open_and(place: &Place, spec: LaunchSpec, then: impl FnOnce()) -> Self {
+        let session = Self::spawn();
+        let directories = [place.workspace(), place.workspace(), place.tmpdir()];
+        let begin = || session.hand_over(&spec, &directories.each_ref().map(AsRef::as_ref));
+        let stopped = Stopped::before(libc::SYS_unshare, session.pid(), begin);
+        then();
+        drop(stopped);
+        session
     }
 
     /// Spawns a launcher and hands over the specification with the directories of its place.

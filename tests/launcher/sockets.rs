@@ -146,15 +146,15 @@ fn a_socket_that_another_has_replaced_is_refused() {
     let path = place.outside().join("socket");
     let judged = UnixListener::bind(&path).unwrap();
     let spec = with_socket(mounts(place.spec(&["facts"])), &path, &path);
-    let mut session = Session::open(&place, spec);
-    session.ready();
-    fs::rename(&path, place.outside().join("old")).unwrap();
-    let _other = UnixListener::bind(&path).unwrap();
-    session.release();
+    let mut other = None;
+    let mut session = Session::open_and(&place, spec, || {
+        fs::rename(&path, place.outside().join("old")).unwrap();
+        other = Some(UnixListener::bind(&path).unwrap());
+    });
     let failure = session.failure();
     let expected = format!("{} is not any more what was granted", path.display());
     assert_eq!((failure.step, failure.message), (Step::Confine, expected));
-    drop(judged);
+    drop((judged, other));
 }
 
 #[test]

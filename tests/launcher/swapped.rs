@@ -1,64 +1,123 @@
-//! Names that lead elsewhere when the launcher is released than when they were judged.
+//! Names that lead elsewhere later than when they were judged: when the launcher opens them, when it builds its root,
+//! when it is released.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::json;
-use st2_tools::launch::spec::{Slot, Step};
+use st2_tools::launch::spec::{LaunchSpec, Slot, Step};
 
 use crate::{
     mounts::{OK, READ, facts, granted, text},
     session::{Place, Session, mounts},
+    stopped::Stopped,
 };
 
-#[test]
-fn the_working_directory_is_the_one_that_was_opened() {
-    let place = Place::new();
-    let (inner, moved) = (place.workspace().join("inner"), place.workspace().join("moved"));
-    fs::create_dir(&inner).unwrap();
+/// What happens between which steps of the launcher.
+#[derive(Debug, Clone, Copy)]
+enum After {
+    /// Everything is opened, and the root not begun.
+    Opening,
+    /// The root is there, and the launcher waits to be released.
+    Confining,
+}
+
+/// Opens a session in a working directory and swaps something on its way.
+fn swapped(place: &Place, cwd: &Path, spec: &LaunchSpec, after: After, swap: impl Fn()) -> Session {
     let mut session = Session::spawn();
     let mut directories = [place.workspace(), place.workspace(), place.tmpdir()];
-    directories[Slot::Cwd as usize] = inner.clone();
-    let spec = mounts(place.spec(&["facts"]));
-    session.hand_over(&spec, &directories.each_ref().map(|path| path.as_path()));
-    session.ready();
-    fs::rename(&inner, &moved).unwrap();
-    symlink(place.outside(), &inner).unwrap();
-    session.release();
-    session.confined();
-    assert_eq!(facts(&session.all_output())["cwd"], json!(moved));
+    directories[Slot::Cwd as usize] = cwd.to_owned();
+    let begin = || session.hand_over(spec, &directories.each_ref().map(AsRef::as_ref));
+    match after {
+        After::Opening => {
+            let _stopped = Stopped::before(libc::SYS_unshare, session.pid(), begin);
+            swap();
+        }
+        After::Confining => {
+            begin();
+            session.ready();
+            swap();
+            session.release();
+        }
+    }
+    session
+}
+
+#[test]
+fn the_working_directory_is_the_one_that_was_opened_or_none() {
+    for after in [After::Opening, After::Confining] {
+        let place = Place::new();
+        let (inner, moved) = (place.workspace().join("inner"), place.workspace().join("moved"));
+        fs::create_dir(&inner).unwrap();
+        let spec = mounts(place.spec(&["facts"]));
+        let mut session = swapped(&place, &inner, &spec, after, || {
+            fs::rename(&inner, &moved).unwrap();
+            symlink(place.outside(), &inner).unwrap();
+        });
+        match after {
+            // It is found again by its name.
+            After::Opening => {
+                let failure = session.failure();
+                assert_eq!((failure.step, failure.errno), (Step::Confine, libc::ELOOP));
+            }
+            After::Confining => {
+                session.confined();
+                assert_eq!(facts(&session.all_output())["cwd"], json!(moved));
+            }
+        }
+    }
 }
 
 #[test]
 fn the_workspace_is_the_one_that_was_opened() {
+    for after in [After::Opening, After::Confining] {
+        let place = Place::new();
+        fs::write(place.workspace().join("mark"), "judged").unwrap();
+        fs::write(place.outside().join("mark"), "swapped in").unwrap();
+        let moved = place.outside().join("moved");
+        let mut spec = mounts(place.spec(&[""]));
+        spec.argv = ["cat", "mark"].map(Into::into).into();
+        let mut session = swapped(&place, &place.workspace(), &spec, after, || {
+            fs::rename(place.workspace(), &moved).unwrap();
+            symlink(place.outside(), place.workspace()).unwrap();
+        });
+        if matches!(after, After::Opening) {
+            session.start();
+        }
+        assert_eq!(session.all_output(), "judged", "{after:?}");
+    }
+}
+
+#[test]
+fn a_grant_that_leads_elsewhere_at_the_gate_is_the_one_that_was_opened() {
     let place = Place::new();
-    fs::write(place.workspace().join("mark"), "judged").unwrap();
-    fs::write(place.outside().join("mark"), "swapped in").unwrap();
-    let moved = place.outside().join("moved");
-    let mut spec = mounts(place.spec(&[""]));
-    spec.argv = ["cat", "mark"].map(Into::into).into();
-    let mut session = Session::open(&place, spec);
-    session.ready();
-    fs::rename(place.workspace(), &moved).unwrap();
-    symlink(place.outside(), place.workspace()).unwrap();
-    session.release();
+    let (path, other) = (place.outside().join("granted"), place.outside().join("other"));
+    for (directory, mark) in [(&path, "judged"), (&other, "swapped in")] {
+        fs::create_dir(directory).unwrap();
+        fs::write(directory.join("mark"), mark).unwrap();
+    }
+    let mut spec = granted(mounts(place.spec(&[""])), &path, READ);
+    spec.argv = ["cat".into(), path.join("mark").into()].into();
+    let mut session = swapped(&place, &place.workspace(), &spec, After::Confining, || {
+        fs::rename(&path, place.outside().join("old")).unwrap();
+        symlink(&other, &path).unwrap();
+    });
     session.confined();
     assert_eq!(session.all_output(), "judged");
 }
 
 #[test]
-fn a_grant_that_leads_elsewhere_at_the_gate_is_refused() {
+fn a_grant_that_leads_elsewhere_once_it_is_opened_is_refused() {
     let place = Place::new();
     let (path, secret) = (place.outside().join("granted"), place.outside().join("secret"));
     [&path, &secret].iter().for_each(|path| fs::create_dir(path).unwrap());
     for swap in [true, false] {
         let spec = granted(mounts(place.spec(&["try", "list", &text(&path)])), &path, READ);
-        let mut session = Session::open(&place, spec);
-        session.ready();
-        if swap {
-            fs::rename(&path, place.outside().join("old")).unwrap();
-            symlink(&secret, &path).unwrap();
-        }
-        session.release();
+        let mut session = Session::open_and(&place, spec, || {
+            if swap {
+                fs::rename(&path, place.outside().join("old")).unwrap();
+                symlink(&secret, &path).unwrap();
+            }
+        });
         if swap {
             let failure = session.failure();
             let message = format!("{} is not any more what was granted", path.display());
@@ -66,7 +125,7 @@ fn a_grant_that_leads_elsewhere_at_the_gate_is_refused() {
             fs::remove_file(&path).unwrap();
             fs::rename(place.outside().join("old"), &path).unwrap();
         } else {
-            session.confined();
+            session.start();
             assert_eq!(session.all_output().trim(), OK);
         }
     }

@@ -2,9 +2,9 @@
 //! each bounded in time, and the ends of its jobs.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -84,6 +84,8 @@ pub(super) struct Link {
     pub(super) proxy: ManagerProxy<'static>,
     ends: Arc<Ends>,
     reader: AbortHandle,
+    /// Properties that this manager does not have.
+    unknown: Mutex<HashSet<&'static str>>,
 }
 
 /// Who waits for the end of a job of which unit.
@@ -125,7 +127,7 @@ impl Link {
                 }
             }
         });
-        Ok(Self { proxy, ends, reader: reader.abort_handle() })
+        Ok(Self { proxy, ends, reader: reader.abort_handle(), unknown: Mutex::default() })
     }
 
     /// Begins to wait for the end of a job of this unit.
@@ -146,14 +148,17 @@ impl Link {
     }
 
     /// Some properties of a unit, by interface and name, asked for all at once. Told in this order, each as it is at
-    /// that time. For a few, this takes the manager and the bus far less than all of a unit's hundred and more.
+    /// that time. For a few, this takes the manager and the bus far less than all of a unit's hundred and more. One
+    /// that this manager does not have is asked for once.
     pub(super) async fn some_of_unit<const N: usize>(
         &self,
         unit: &UnitName,
         names: [(&str, &'static str); N],
     ) -> Result<Properties, HostError> {
         let path = unit_path(unit);
-        let asked = names.map(|(interface, name)| self.property(&path, interface, name));
+        let unknown = self.unknown().clone();
+        let asked = names.into_iter().filter(|(_, name)| !unknown.contains(name));
+        let asked = asked.map(|(interface, name)| self.property(&path, interface, name));
         let told = within("tell a state", try_join_all(asked)).await?;
         Ok(Properties(told.into_iter().flatten().collect()))
     }
@@ -163,15 +168,20 @@ impl Link {
         &self,
         path: &str,
         interface: &str,
-        name: &str,
+        name: &'static str,
     ) -> zbus::Result<Option<(String, OwnedVariant)>> {
         match self.properties_call(path, "Get", &(interface, name)).await {
             Ok(answer) => Ok(Some((name.to_owned(), answer.body().deserialize()?))),
             Err(zbus::Error::FDO(error)) if matches!(*error, fdo::Error::UnknownProperty(_)) => {
+                self.unknown().insert(name);
                 Ok(None)
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn unknown(&self) -> MutexGuard<'_, HashSet<&'static str>> {
+        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn properties_call<B: Serialize + DynamicType>(
@@ -212,7 +222,7 @@ impl Drop for Link {
 }
 
 impl Ends {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<mpsc::Sender<End>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<mpsc::Sender<End>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

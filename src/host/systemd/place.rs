@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -12,11 +12,18 @@ use super::{
     is_active,
     manager::{JOB, Link, Properties, SCOPE, UNIT, within},
     micros,
+    slices::Room,
 };
 use crate::{
     broker::{name::UnitName, outcome::Usage},
     host::{EndedBy, HostError, Place, ScopeSpec, cgroup::Cgroup},
 };
+
+/// When it was over.
+const INACTIVE: &str = "InactiveEnterTimestampMonotonic";
+
+/// What it used, in nanoseconds and bytes; not every manager knows the latter.
+const USED: [(&str, &str); 2] = [(SCOPE, "CPUUsageNSec"), (SCOPE, "MemoryPeak")];
 
 /// A scope that was started for a session, pinned until it is retired.
 #[derive(Debug)]
@@ -28,10 +35,19 @@ pub struct Scope {
     runtime_max: Option<Duration>,
     group: Cgroup,
     frozen: AtomicBool,
+    /// What it used in all, as far as the manager has told.
+    used: OnceLock<Usage>,
+    _room: Room,
 }
 
 impl Scope {
-    pub(super) fn new(link: Arc<Link>, own: &UnitName, spec: &ScopeSpec, group: Cgroup) -> Self {
+    pub(super) fn new(
+        link: Arc<Link>,
+        own: &UnitName,
+        spec: &ScopeSpec,
+        room: Room,
+        group: Cgroup,
+    ) -> Self {
         Self {
             link,
             unit: spec.unit.clone(),
@@ -40,6 +56,8 @@ impl Scope {
             runtime_max: spec.runtime_max,
             group,
             frozen: AtomicBool::new(false),
+            used: OnceLock::new(),
+            _room: room,
         }
     }
 
@@ -58,12 +76,19 @@ impl Scope {
     /// Tells from the pinned scope's record who ended it. Only the manager's own doing passes
     /// through `deactivating`: what ends by itself becomes inactive in one step.
     async fn judge(&self) -> Result<EndedBy, HostError> {
+        let [cpu, memory] = USED;
         let record = [
             (UNIT, "ActiveExitTimestampMonotonic"),
-            (UNIT, "InactiveEnterTimestampMonotonic"),
+            (UNIT, INACTIVE),
             (SCOPE, "Result"),
+            // Wanted next, and cheaper to be told together.
+            cpu,
+            memory,
         ];
         let record = self.link.some_of_unit(&self.unit, record).await?;
+        if record.number(INACTIVE) > 0 {
+            self.used.get_or_init(|| used(&record));
+        }
         if record.text("Result") == "oom-kill" || self.group.out_of_memory_kills() > 0 {
             return Ok(EndedBy::OutOfMemory);
         }
@@ -172,13 +197,10 @@ impl Place for Scope {
             return seen;
         }
         // The control group is gone; the pinned scope remembers.
-        let record = [(SCOPE, "CPUUsageNSec"), (SCOPE, "MemoryPeak")];
-        let Ok(scope) = self.link.some_of_unit(&self.unit, record).await else { return seen };
-        let known = |name| Some(scope.number(name)).filter(|number| *number != u64::MAX);
-        Usage {
-            cpu_usec: known("CPUUsageNSec").unwrap_or_default() / 1000,
-            memory_peak: known("MemoryPeak").unwrap_or(seen.memory_peak),
+        if let Some(used) = self.used.get() {
+            return *used;
         }
+        self.link.some_of_unit(&self.unit, USED).await.as_ref().map_or(seen, used)
     }
 
     async fn retire(&self) {
@@ -193,5 +215,12 @@ impl Place for Scope {
 /// Whether the manager stopped it: it passed, or passes, some time between active and inactive.
 fn was_stopped(unit: &Properties) -> bool {
     let left = unit.number("ActiveExitTimestampMonotonic");
-    left > 0 && left != unit.number("InactiveEnterTimestampMonotonic")
+    left > 0 && left != unit.number(INACTIVE)
+}
+
+/// What a record says of [`USED`].
+fn used(scope: &Properties) -> Usage {
+    let known = |(_, name)| Some(scope.number(name)).filter(|number| *number != u64::MAX);
+    let [cpu_nsec, memory_peak] = USED.map(|property| known(property).unwrap_or_default());
+    Usage { cpu_usec: cpu_nsec / 1000, memory_peak }
 }

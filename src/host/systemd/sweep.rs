@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::{
-    SLICE,
     manager::{Link, PATIENCE, Row, SCOPE, within},
+    slices::is_ours,
 };
 use crate::{
     broker::name::UnitName,
@@ -29,7 +29,7 @@ pub(super) async fn sweep(link: &Link) -> Result<usize, HostError> {
 async fn sweep_one(link: &Link, row: &Row) -> bool {
     let unit = UnitName::foreign(row.0.as_str());
     let scope = match link.of_object(&row.6, SCOPE).await {
-        Ok(scope) if scope.text("Slice") == SLICE => scope,
+        Ok(scope) if is_ours(&scope.text("Slice")) => scope,
         Ok(_) => return false,
         // It ended while we looked.
         Err(error) => {

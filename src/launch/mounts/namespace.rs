@@ -18,6 +18,9 @@ use super::{
     error::{MountError, at},
 };
 
+// netdevice(7).
+nix::ioctl_write_ptr_bad!(set_flags, libc::SIOCSIFFLAGS, libc::ifreq);
+
 /// Enters them, for an ordinary user and for root alike; the caller then has every capability over
 /// the new mounts, and over nothing else.
 ///
@@ -59,8 +62,6 @@ fn bring_up_loopback() -> io::Result<()> {
     let request =
         libc::ifreq { ifr_name: name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: up } };
     // SAFETY: SIOCSIFFLAGS reads the structure that it is given, which outlives the call.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    unsafe { set_flags(socket.as_raw_fd(), &raw const request) }?;
+    Ok(())
 }

@@ -18,6 +18,9 @@ const SYS_OPEN_TREE_ATTR: c_long = 467;
 /// Bits of a socket's `type` that hold the type; the others are flags (socket(2)).
 const SOCK_TYPE_MASK: u32 = 0xf;
 
+/// `PRIO_USER` of setpriority(2), whose type differs between C libraries.
+const PRIO_USER: u32 = 2;
+
 /// `IOPRIO_WHO_USER` of ioprio_set(2), which libc does not name.
 const IOPRIO_WHO_USER: u32 = 3;
 
@@ -187,9 +190,8 @@ const PERSONALITIES: [u32; 5] = [u32::MAX, 0, 0x8, 0x2_0000, 0x2_0008];
 pub(super) fn not_permitted() -> Vec<Rule> {
     let mut rules: Vec<Rule> = NOT_PERMITTED.iter().copied().map(Rule::always).collect();
     rules.extend(ON_ITSELF_ONLY.iter().map(|call| Rule::when(*call, [vec![Test::Not(0, 0)]])));
-    let user = libc::PRIO_USER;
     rules.extend([
-        Rule::when(libc::SYS_setpriority, [vec![Test::Not(1, 0)], vec![Test::Is(0, user)]]),
+        Rule::when(libc::SYS_setpriority, [vec![Test::Not(1, 0)], vec![Test::Is(0, PRIO_USER)]]),
         Rule::when(
             libc::SYS_ioprio_set,
             [vec![Test::Not(1, 0)], vec![Test::Is(0, IOPRIO_WHO_USER)]],

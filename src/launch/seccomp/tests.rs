@@ -1,4 +1,4 @@
-//! Runs the compiled programs as the kernel would, on every rule: what this kernel cannot show
+//! Runs the compiled program as the kernel would, on every rule: what this kernel cannot show
 //! (x32, aarch64 tables) is shown as well. That the kernel agrees is for the launcher's tests.
 
 use libc::{c_int, c_long};
@@ -16,7 +16,7 @@ fn errno(errno: c_int) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno.unsigned_abs()
 }
 
-/// The instructions that the programs use, over `struct seccomp_data`: number, architecture,
+/// The instructions that the program uses, over `struct seccomp_data`: number, architecture,
 /// instruction pointer, arguments.
 fn evaluate(program: &BpfProgram, data: &[u32; 16]) -> u32 {
     let (mut at, mut accumulator) = (0, 0);
@@ -38,18 +38,22 @@ fn evaluate(program: &BpfProgram, data: &[u32; 16]) -> u32 {
     }
 }
 
-/// The strictest answer of all programs, the newest of equals: of actions the lower (as a signed
-/// number) is the stricter.
 fn judge(filter: &Filter, arch: u32, call: u32, arguments: &[u64]) -> u32 {
+    evaluate(&filter.0, &data(arch, call, arguments))
+}
+
+fn native() -> TargetArch {
+    std::env::consts::ARCH.try_into().unwrap()
+}
+
+fn data(arch: u32, call: u32, arguments: &[u64]) -> [u32; 16] {
     let mut data = [0; 16];
     (data[0], data[1]) = (call, arch);
     for (index, argument) in arguments.iter().enumerate() {
         data[4 + 2 * index] = u32::try_from(argument & 0xffff_ffff).unwrap();
         data[5 + 2 * index] = u32::try_from(argument >> 32).unwrap();
     }
-    let answers = filter.programs.iter().rev().map(|program| evaluate(program, &data));
-    let action = |answer: &u32| (answer & libc::SECCOMP_RET_ACTION_FULL).cast_signed();
-    answers.min_by_key(action).unwrap()
+    data
 }
 
 fn answer_on(arch: u32, network: &Network, call: u32, arguments: &[u64]) -> u32 {
@@ -86,6 +90,35 @@ fn x32_and_unknown_calls_are_not_implemented() {
         assert_eq!(answer_on(NATIVE, &Network::All, call, &[]), errno(libc::ENOSYS), "{call:#x}");
     }
     assert_eq!(answer_on(NATIVE, &Network::All, rules::LAST_CALL, &[]), ALLOW);
+}
+
+#[test]
+fn what_no_rule_names_is_allowed_and_what_one_names_is_judged() {
+    for (network, local) in [(Network::None, false), (Network::All, true)] {
+        let filter = Filter::compile(&network, local).unwrap();
+        let rules =
+            [rules::not_permitted(), rules::not_implemented(), rules::sockets(&network, local)];
+        let named: Vec<c_long> = rules.iter().flatten().map(|rule| rule.call).collect();
+        // As many programs without the quick way there.
+        let slow = [
+            program(rules::sockets(&network, local), libc::EACCES, native()).unwrap(),
+            program(rules::not_implemented(), libc::ENOSYS, native()).unwrap(),
+            program(rules::not_permitted(), libc::EPERM, native()).unwrap(),
+            known_calls_only(),
+        ];
+        for call in (0..rules::LAST_CALL + 100).chain([0x4000_0000, u32::MAX]) {
+            for arguments in [[0; 6], [1; 6], [u64::MAX; 6]] {
+                let data = data(NATIVE, call, &arguments);
+                let strictest = slow.iter().map(|program| evaluate(program, &data));
+                let expected = strictest.into_iter().find(|answer| *answer != ALLOW);
+                let got = evaluate(&filter.0, &data);
+                assert_eq!(got, expected.unwrap_or(ALLOW), "{call} {arguments:?}");
+                if !named.contains(&c_long::from(call)) && call <= rules::LAST_CALL {
+                    assert_eq!(got, ALLOW, "{call}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
