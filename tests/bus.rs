@@ -9,15 +9,18 @@ mod support;
 mod pane;
 
 mod bus {
+    mod appearance;
     mod bad_input;
     mod client;
     mod direct;
     mod events;
+    mod flow;
     mod hardening;
     mod limits;
     mod ownership;
     mod pipes;
     mod quiet;
+    mod readers;
     mod reuse;
     mod sessions;
     mod sharing;

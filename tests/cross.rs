@@ -8,6 +8,7 @@ mod support;
 mod cross {
     mod crash;
     mod git;
+    mod heirs;
     mod lazygit;
     mod log;
     mod programs;

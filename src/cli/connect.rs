@@ -7,7 +7,7 @@ use super::{
     error::{CliError, say},
     human::visible,
 };
-use crate::client::{Client, ClientError, OpenOptions, Opened};
+use crate::client::{Client, ClientError, Io, OpenOptions, Opened};
 
 /// How a broker may be reached.
 #[derive(Debug, Clone, Copy)]
@@ -125,13 +125,17 @@ impl Reach {
 /// The output ring of `run`: a tool may write much before its terminal is attached.
 const RING: u64 = 1 << 20;
 
+/// On pipes the largest there is: a tool's data, of which no byte is to be skipped where it can be helped.
+const RING_OF_PIPES: u64 = 4 << 20;
+
 /// What was asked for, or as much of [`RING`] as this broker allows.
 async fn ring(client: &Client, options: &OpenOptions) -> Result<u64, ClientError> {
     match options.ring_bytes {
         Some(asked) => Ok(asked),
         None => {
             let limits = client.manager().limits().await?;
-            Ok(limits.get("ring_max_bytes").map_or(RING, |most| RING.min(*most)))
+            let wanted = if options.io == Some(Io::Pipe) { RING_OF_PIPES } else { RING };
+            Ok(limits.get("ring_max_bytes").map_or(wanted, |most| wanted.min(*most)))
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct OpenArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     silence_timeout: Option<Duration>,
 
-    /// Output that is kept for `read`, 4K to 4M [default: 256K; of `run`: 1M]
+    /// Output that is kept for `read`, 4K to 4M [default: 256K; of `run`: 1M, on pipes 4M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
 

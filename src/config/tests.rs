@@ -17,6 +17,7 @@ fn limits_have_the_documented_defaults() {
         @r"
         argv_env_bytes 131072
         attached_streams 4
+        events 1024
         grace_max_ms 300000
         input_queue_bytes 1048576
         label_bytes 256
@@ -33,6 +34,7 @@ fn limits_have_the_documented_defaults() {
         ring_default_bytes 262144
         ring_max_bytes 4194304
         rings_bytes 67108864
+        shares_per_session 16
         write_bytes 65536
         "
     );

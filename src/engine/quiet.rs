@@ -1,8 +1,8 @@
 //! A session's silence: whether its tool is busy, and the no-output watchdog.
 //!
 //! Output is not told of byte by byte: one watcher sleeps until the next moment that could matter and then looks when
-//! the last byte came. A busy tool wakes it once in [`QUIET`], an idle one when it writes again, and the watchdog
-//! when it could be due.
+//! the last byte came. A tool that writes without a pause wakes it once in [`QUIET`], any other at most twice, an idle
+//! one when it writes again, and the watchdog when it could be due.
 //!
 //! While a session is paused it cannot write, and what a direct holder reads is not seen: such time does not count
 //! as silence, and the watchdog begins anew after it.

@@ -188,8 +188,8 @@ mod tests {
             "cat | sort",
             "exec cat /dev/tty </dev/null",
             "exec python3 -c 'import select; select.select([0], [], [])'",
-            "exec python3 -c 'import select; p = select.poll(); p.register(0); p.poll()'",
-            "exec python3 -c 'import select; p = select.epoll(); p.register(0); p.poll()'",
+            "exec python3 -c 'import select; p = select.poll(); p.register(0, 1); p.poll()'",
+            "exec python3 -c 'import select; p = select.epoll(); p.register(0, 1); p.poll()'",
         ] {
             let tool = Tool::run(script);
             assert!(tool.comes_to(true), "{script}");

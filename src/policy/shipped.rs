@@ -102,7 +102,7 @@ fn it_is_whole() {
     let profiles: Vec<String> = rows
         .iter()
         .map(|row| {
-            assert!(row.error.is_empty() && row.io == ["pty"], "{row:?}");
+            assert!(row.error.is_empty() && row.io[0] == "pty", "{row:?}");
             format!("{}: {}", row.name, row.profile)
         })
         .collect();
@@ -113,6 +113,8 @@ fn it_is_whole() {
         log-tail: readonly: the workspace as it is, programs of the system, no network
         shell: git: the workspace and its repository
         ");
+    let on_pipes = rows.iter().filter(|row| row.io == ["pty", "pipe"]).map(|row| &row.name[..]);
+    assert_eq!(on_pipes.collect::<Vec<_>>(), ["command", "log-tail"]);
     assert_eq!((rows[0].command.len(), rows[0].arguments.as_str()), (0, "any"));
     assert_eq!(rows[1].command, ["git", "add", "-p"]);
     assert_eq!(rows[3].arguments, "[-n NUMBER] 1..=8 × path inside the workspace");

@@ -3,7 +3,8 @@
 //! The parser and the grid are `alacritty_terminal`'s. What they do not keep, or do other than xterm, is in
 //! `handler`, `modes` and `margins`; `paint` writes the bytes that make the same screen elsewhere.
 //! Not kept: blank against written space, what scrolled out, hyperlinks and images that are already on the
-//! screen. Memory is bounded whatever a tool writes: 48 bytes a character cell for both buffers, and for cells that
+//! screen. A baseline cannot always tell that a line goes on on the next row: where rows between were inserted or removed,
+//! or the cursor is put by writing the last cell again; that shows where the width changes later. Memory is bounded whatever a tool writes: 48 bytes a character cell for both buffers, and for cells that
 //! hold combining characters or a colour of their underline 100 more.
 
 use std::{fmt, time::Instant};
@@ -158,9 +159,11 @@ impl Screen {
     pub fn resize(&mut self, size: Size) {
         let extent = Extent::from(size);
         self.tracked.margins.resize(extent.columns, extent.lines);
+        self.tracked.resize_saved(extent.columns, extent.lines);
         self.tracked.term.resize(extent);
         // Rows that went are kept for later otherwise.
         self.tracked.term.grid_mut().truncate();
+        self.tracked.settle();
         self.tracked.just_printed = false;
         self.size = size;
     }
@@ -181,6 +184,9 @@ impl Screen {
         let text = memchr::memchr(0x1b, left).unwrap_or(left.len());
         if text > 0 {
             return passed + self.draw_whole(&left[..text], late);
+        }
+        if let Some(first) = sequence::length(&[], left) {
+            return passed + self.draw_whole(&left[..first], late);
         }
         self.overlong = Overlong::begun(left);
         passed + left.len().min(2)
@@ -290,9 +296,8 @@ impl Screen {
     fn row(&self, line: Line) -> String {
         let row = &self.tracked.term.grid()[line];
         let cells = (0..row.len()).map(|column| &row[Column(column)]);
-        let spacers = Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
         let mut text = String::new();
-        for cell in cells.filter(|cell| !cell.flags.intersects(spacers)) {
+        for cell in cells.filter(|cell| !cell.flags.contains(Flags::WIDE_CHAR_SPACER)) {
             text.push(cell.c);
             text.extend(cell.zerowidth().into_iter().flatten());
         }

@@ -123,7 +123,6 @@ async fn a_session_is_busy_while_it_writes_and_idle_soon_after() {
     for _ in 0..3 {
         session.write(Bytes::new(b"x\n"), &Dict::new()).await.unwrap();
         activity.becomes("busy").await;
-        assert_eq!(session.activity().await.unwrap(), "busy");
         activity.becomes("idle").await;
     }
     let listed = client.manager.list_sessions(&Dict::new()).await.unwrap();

@@ -15,7 +15,8 @@ use crate::support::{
     until, within,
 };
 
-fn repository() -> Repository {
+/// A repository with two changed files, and lazygit.
+pub fn changed_repository() -> Repository {
     install_from_path("lazygit");
     let repository = Repository::new(&[("apples.txt", "one\n"), ("pears.txt", "one\n")]);
     repository.write("apples.txt", "one\ntwo\n");
@@ -27,14 +28,15 @@ fn status(place: &Path) -> String {
     git(place, &["status", "--porcelain"])
 }
 
-/// Waits until lazygit has drawn all it shows at first.
-async fn drawn(screen: &mut Screen<'_>) {
+/// Whether lazygit has drawn all it shows at first.
+pub fn is_drawn(screen: &vt100::Screen) -> bool {
     let parts = ["M apples.txt", "M pears.txt", "* main", "first", "Stage: <space>", "+two"];
-    let all = |screen: &vt100::Screen| {
-        let text = screen.contents();
-        parts.iter().all(|part| text.contains(part))
-    };
-    screen.until("lazygit with its files, branches and commits", all).await;
+    let text = screen.contents();
+    parts.iter().all(|part| text.contains(part))
+}
+
+async fn drawn(screen: &mut Screen<'_>) {
+    screen.until("lazygit with its files, branches and commits", is_drawn).await;
 }
 
 /// Selects the first file, below the root of the tree: lazygit shows the changes of that one alone.
@@ -46,7 +48,7 @@ async fn select_first_file(screen: &mut Screen<'_>) {
 
 #[tokio::test]
 async fn lazygit_draws_reacts_to_a_key_follows_a_resize_stages_a_file_and_quits() {
-    let (broker, repository) = (Broker::unit().await, repository());
+    let (broker, repository) = (Broker::unit().await, changed_repository());
     let client = broker.client().await;
     let (session, info) = client.open("lazygit", within(repository.path())).await.unwrap();
     let confinement = info.dict("confinement").unwrap();
@@ -78,7 +80,7 @@ async fn lazygit_draws_reacts_to_a_key_follows_a_resize_stages_a_file_and_quits(
 
 #[tokio::test]
 async fn lazygit_outlives_a_client_that_crashes_and_is_used_by_the_one_that_claims_it() {
-    let (broker, repository) = (Broker::unit().await, repository());
+    let (broker, repository) = (Broker::unit().await, changed_repository());
     let crashing = Killable::on(&broker.bus).await;
     let (session, info) = crashing.client.open("lazygit", within(repository.path())).await.unwrap();
     let (token, unit) = (info.text("token").unwrap(), session.unit().await.unwrap());
@@ -109,7 +111,7 @@ async fn lazygit_outlives_a_client_that_crashes_and_is_used_by_the_one_that_clai
 
 #[tokio::test]
 async fn lazygit_of_a_client_that_does_not_come_back_is_gone_after_the_grace() {
-    let (broker, repository) = (Broker::unit().await, repository());
+    let (broker, repository) = (Broker::unit().await, changed_repository());
     let (crashing, watcher) = (Killable::on(&broker.bus).await, broker.client().await);
     let options = within(repository.path()).with("grace_ms", 700u64);
     let (session, info) = crashing.client.open("lazygit", options).await.unwrap();

@@ -4,12 +4,13 @@
 //! `facts` prints one line of JSON. `try NAME ARGUMENTS` prints `ok`, or `errno NUMBER` of the call
 //! that was refused; `batch FILE` tries many. `hold`, `escape` and `comet` leave processes behind, each announced as `pid
 //! NUMBER`; `treasure` is one with something worth stealing in its memory, and `shared` has what else
-//! there is to steal. `leave KIND` leaves one process behind, and stays.
+//! there is to steal. `leave KIND` leaves one process behind, and stays. `client` is none of these: it opens a session.
 
 use std::{io, process::ExitCode};
 
 mod attempts;
 mod batch;
+mod client;
 mod facts;
 mod remain;
 mod shared;
@@ -32,6 +33,9 @@ fn main() -> ExitCode {
         ["escape-and-hold"] => {
             remain::escape();
             remain::hold()
+        }
+        ["client", rounds, tool, workspace, ref argv @ ..] => {
+            client::run(rounds, tool, workspace, argv)
         }
         ["comet"] => remain::leave_comet(),
         ["exit", code] => return ExitCode::from(code.parse::<u8>().expect("a code")),

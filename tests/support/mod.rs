@@ -7,11 +7,13 @@
 
 pub mod bus;
 pub mod client;
+pub mod doomed;
 pub mod keys;
 pub mod listeners;
 pub mod looks;
 pub mod manager;
 pub mod ran;
+pub mod random;
 pub mod repository;
 pub mod running;
 pub mod screen;

@@ -11,9 +11,15 @@ use proptest::{
     strategy::{Strategy, ValueTree},
     test_runner::TestRunner,
 };
-use st2_tools::terminal::{Framing, Mode, ReadError, Replay, Terminal, WriteError};
+use st2_tools::{
+    host::pty::Size,
+    terminal::{Framing, Mode, ReadError, Replay, Terminal, WriteError},
+};
 
-use crate::tool::{PATIENCE, Tool, client, soon};
+use crate::{
+    judge::Judge,
+    tool::{PATIENCE, Tool, client, soon},
+};
 
 /// Writes as many lines as it is told to, and so is never ahead of its reader by more than a batch. Its lines end as
 /// those of other tools do: with a carriage return too.
@@ -175,6 +181,45 @@ async fn a_flood_leaves_other_sessions_their_turn() {
     }
     let before = flood.terminal.stats().bytes_out;
     soon(flood.terminal.read_wait(before, 1, PATIENCE)).await.unwrap();
+}
+
+/// How many numbers [`PAINTER`] paints: 1.9 MB, none of which scrolls out of sight undrawn.
+const PAINTED: usize = 70_000;
+/// Paints coloured numbers all over the screen.
+const PAINTER: &str = "printf ready; read -r _; exec awk 'BEGIN { for (n = 0; n < 70000; n++) printf \
+    \"\\033[%d;%dH\\033[3%d;4%dm%06d\", n % 24 + 1, n * 7 % 75 + 1, n % 8, (n + 3) % 8, n }'";
+
+fn painted() -> Vec<u8> {
+    let number = |n: usize| {
+        let (row, column) = (n % 24 + 1, n * 7 % 75 + 1);
+        format!("\x1b[{row};{column}H\x1b[3{};4{}m{n:06}", n % 8, (n + 3) % 8)
+    };
+    [b"ready".to_vec(), (0..PAINTED).flat_map(|n| number(n).into_bytes()).collect()].concat()
+}
+
+#[tokio::test]
+async fn a_flood_that_must_be_drawn_is_drawn_to_its_end_and_leaves_others_their_turn() {
+    for ring_bytes in [Terminal::MIN_RING, Terminal::MAX_RING] {
+        let mut flood = Tool::start(PAINTER, ring_bytes);
+        let echo = Tool::start("exec cat", Terminal::MIN_RING);
+        flood.terminal.resize(Size::new(80, 24)).unwrap();
+        flood.first(5).await;
+        flood.terminal.write(b"\n").unwrap();
+        for round in 1..=50 {
+            echo.terminal.write(b"x").unwrap();
+            soon(echo.first(round)).await;
+        }
+        flood.finished().await;
+        let painted = painted();
+        assert_eq!(flood.terminal.stats().bytes_out, painted.len() as u64);
+        let mut wanted = Judge::new(80, 24, true);
+        wanted.feed(&painted);
+        let view = soon(flood.terminal.screen()).await.unwrap();
+        assert!(view.rows.iter().any(|row| row.contains("069999")), "{:?}", view.rows);
+        let mut got = Judge::new(80, 24, true);
+        got.feed(&flood.terminal.baseline().unwrap());
+        assert_eq!(got.verdict(), wanted.verdict());
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod frames;
 mod judge;
 mod pipes;
 mod queries;
+mod random;
 mod streams;
 mod tool;
 mod typing;

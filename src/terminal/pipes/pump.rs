@@ -91,7 +91,7 @@ async fn flow(
 async fn feed(shared: &Shared, stdin: AsyncFd<OwnedFd>) {
     let fed = tokio::select! {
         fed = feed_all(shared, &stdin) => fed,
-        // Whoever writes is told before the first byte is lost.
+        // So that a tool that reads no more is known of before it is written to.
         _ = stdin.ready(Interest::ERROR) => Err(io::ErrorKind::BrokenPipe.into()),
     };
     if let Err(error) = fed {

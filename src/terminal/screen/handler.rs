@@ -10,14 +10,14 @@ use alacritty_terminal::{
     term::cell::Flags,
     vte::ansi::{
         Attr, CharsetIndex, ClearMode, CursorStyle, Handler, Hyperlink, KeyboardModes,
-        KeyboardModesApplyBehavior, LineClearMode, Mode, ModifyOtherKeys, NamedPrivateMode,
-        PrivateMode, Rgb, StandardCharset, TabulationClearMode, Timeout,
+        KeyboardModesApplyBehavior, LineClearMode, Mode, ModifyOtherKeys, NamedMode,
+        NamedPrivateMode, PrivateMode, Rgb, StandardCharset, TabulationClearMode, Timeout,
     },
 };
 use unicode_width::UnicodeWidthChar;
 
 use super::{
-    margins::{Margins, Saved},
+    margins::Margins,
     tracked::{Query, Tracked},
 };
 
@@ -68,6 +68,10 @@ impl Handler for Tracked {
     fn input(&mut self, c: char) {
         // The first that adds to another is U+0300.
         if c < '\u{300}' || c.width() != Some(0) || self.carries_more() {
+            // The first that is wide is U+1100.
+            if self.modes.inserts || c >= '\u{1100}' {
+                self.make_room(c);
+            }
             self.term.input(c);
             self.just_printed = true;
         }
@@ -93,10 +97,13 @@ impl Handler for Tracked {
         self.move_forward_tabs(count);
     }
 
-    /// The grid would still wrap before the next character.
+    /// To the first column where there is no stop before; and the grid would still wrap before the next character.
     fn move_backward_tabs(&mut self, count: u16) {
-        self.end_wait();
-        self.term.move_backward_tabs(count);
+        let (line, mut column) = self.cursor();
+        for _ in 0..count.min(Margins::MOST_TABS) {
+            column = self.margins.tab_before(column);
+        }
+        self.place(line, column);
     }
 
     fn goto_col(&mut self, column: usize) {
@@ -148,7 +155,7 @@ impl Handler for Tracked {
         match mode {
             LineClearMode::Right => self.split(column),
             LineClearMode::Left => self.split(column + 1),
-            LineClearMode::All => {}
+            LineClearMode::All => self.just_printed = false,
         }
         self.term.clear_line(mode);
     }
@@ -180,8 +187,7 @@ impl Handler for Tracked {
     }
 
     fn save_cursor_position(&mut self) {
-        let saved = Saved { origin: self.has_origin(), charset: self.margins.charset };
-        self.margins.saved[usize::from(self.is_alternate())] = saved;
+        self.margins.saved[usize::from(self.is_alternate())] = self.to_save();
         self.term.save_cursor_position();
     }
 
@@ -227,21 +233,28 @@ impl Handler for Tracked {
         }
     }
 
+    fn configure_charset(&mut self, index: CharsetIndex, charset: StandardCharset) {
+        self.term.configure_charset(index, charset);
+    }
+
     fn set_active_charset(&mut self, index: CharsetIndex) {
         self.margins.charset = index;
         self.term.set_active_charset(index);
     }
 
-    fn configure_charset(&mut self, index: CharsetIndex, charset: StandardCharset) {
-        self.term.configure_charset(index, charset);
-    }
-
+    /// The grid never learns of insert mode: it loses a wide character half of which it shifts.
     fn set_mode(&mut self, mode: Mode) {
-        self.term.set_mode(mode);
+        match mode {
+            Mode::Named(NamedMode::Insert) => self.modes.inserts = true,
+            mode => self.term.set_mode(mode),
+        }
     }
 
     fn unset_mode(&mut self, mode: Mode) {
-        self.term.unset_mode(mode);
+        match mode {
+            Mode::Named(NamedMode::Insert) => self.modes.inserts = false,
+            mode => self.term.unset_mode(mode),
+        }
     }
 
     fn set_private_mode(&mut self, mode: PrivateMode) {
@@ -276,10 +289,10 @@ impl Handler for Tracked {
 
     fn reset_state(&mut self) {
         let (columns, lines) = (self.term.grid().columns(), self.term.grid().screen_lines());
+        self.leave_alternate(47);
         self.term.reset_state();
         self.modes.reset();
         self.margins = Margins::new(columns, lines);
-        self.alternate = None;
         self.just_printed = false;
     }
 

@@ -30,6 +30,9 @@ pub(super) struct Saved {
 }
 
 impl Margins {
+    /// Stops of the longest line: nothing is before that many.
+    pub(super) const MOST_TABS: u16 = 1000;
+
     pub(super) fn new(columns: usize, lines: usize) -> Self {
         Self {
             region: 0..lines,
@@ -81,6 +84,11 @@ impl Margins {
         self.tabs.fill(false);
     }
 
+    /// The last tab stop before a column; the first column where there is none.
+    pub(super) fn tab_before(&self, column: usize) -> usize {
+        self.tabs.iter().take(column).rposition(|tab| *tab).unwrap_or(0)
+    }
+
     /// The columns of the tab stops, where they are not as after a reset.
     pub(super) fn tabs(&self) -> Option<impl Iterator<Item = usize>> {
         let changed = self.tabs.iter().enumerate().any(|(column, tab)| *tab != (column % TAB == 0));
@@ -114,7 +122,9 @@ mod tests {
         margins.set_tab(900);
         margins.resize(30, 24);
         assert_eq!(margins.tabs().unwrap().collect::<Vec<_>>(), [0, 3, 16, 24]);
+        assert_eq!([30, 24, 4, 3, 0].map(|column| margins.tab_before(column)), [24, 16, 3, 0, 0]);
         margins.clear_tabs();
         assert_eq!(margins.tabs().unwrap().count(), 0);
+        assert_eq!(margins.tab_before(20), 0);
     }
 }

@@ -42,10 +42,13 @@ pub const RESET_INPUT_MODES: &[u8] =
 /// Modes, title and open hyperlink; bounded.
 #[derive(Debug, Default)]
 pub(super) struct Modes {
+    /// Each of [`FLAGS`] that is not as after a reset.
     flags: [Option<bool>; FLAGS.len()],
-    /// Which of [`MOUSE`] are on, in the order in which they were turned on: of two kinds the last is in force, and what
-    /// is when that is turned off is for each terminal to say.
-    mouse: Vec<u16>,
+    /// When each of [`MOUSE`] was turned on and off for the last time, in this order, since all were off. Of two
+    /// kinds that are on the last is in force, and what is when one is turned off is for each terminal to say.
+    mouse: Vec<(u16, bool)>,
+    /// Whether a character shifts what is right of it (IRM).
+    pub(super) inserts: bool,
     pub(super) application_keypad: bool,
     cursor_style: Option<u8>,
     modify_other_keys: u8,
@@ -102,11 +105,25 @@ impl Modes {
     /// Notes a private mode; gives whether it is one that is kept here.
     pub(super) fn set(&mut self, mode: u16, on: bool) -> bool {
         if MOUSE.contains(&mode) {
-            self.mouse.retain(|other| *other != mode);
-            self.mouse.extend(on.then_some(mode));
+            self.set_mouse(mode, on);
             return true;
         }
         self.set_flag(mode, on)
+    }
+
+    fn set_mouse(&mut self, mode: u16, on: bool) {
+        self.mouse.retain(|(other, was_on)| *other != mode || (*was_on && !on));
+        self.mouse.push((mode, on));
+        // What was before all of them were off is over.
+        let (mut are_on, mut over) = (Vec::new(), 0);
+        for (at, (mode, on)) in self.mouse.iter().enumerate() {
+            are_on.retain(|other| other != mode);
+            are_on.extend(on.then_some(*mode));
+            if are_on.is_empty() {
+                over = at + 1;
+            }
+        }
+        self.mouse.drain(..over);
     }
 
     fn set_flag(&mut self, mode: u16, on: bool) -> bool {
@@ -116,7 +133,7 @@ impl Modes {
         }
         let at = FLAGS.iter().position(|(number, _)| *number == mode);
         if let Some(at) = at {
-            self.flags[at] = Some(on);
+            self.flags[at] = Some(on).filter(|_| FLAGS[at].1 != Some(on));
         }
         at.is_some()
     }
@@ -179,6 +196,7 @@ impl Modes {
     pub(super) fn soft_reset(&mut self) {
         self.set(1, false);
         self.set(25, true);
+        self.inserts = false;
         self.application_keypad = false;
     }
 
@@ -187,7 +205,16 @@ impl Modes {
         self.keyboard[0].write(out);
     }
 
-    /// The bytes that set all of it on a reset terminal; but for the primary screen's keyboard, where the
+    /// What was left of the keyboard of the alternate screen, to be written while the primary one is shown.
+    pub(super) fn write_left_keyboard(&self, out: &mut Vec<u8>) {
+        if self.keyboard[1].0 != [0] {
+            out.extend(b"\x1b[?1047h");
+            self.keyboard[1].write(out);
+            out.extend(b"\x1b[?1047l");
+        }
+    }
+
+    /// The bytes that set all of it on a reset terminal; but for insert mode, and for the primary screen's keyboard, where the
     /// alternate one is shown.
     pub(super) fn write(&self, out: &mut Vec<u8>, alternate: bool) {
         self.names.write(out);
@@ -201,11 +228,11 @@ impl Modes {
             put(out, format_args!("\x1b[>4;{}m", self.modify_other_keys));
         }
         self.keyboard[usize::from(alternate)].write(out);
-        for mode in &self.mouse {
-            put(out, format_args!("\x1b[?{mode}h"));
+        for (mode, on) in &self.mouse {
+            put(out, format_args!("\x1b[?{mode}{}", if *on { 'h' } else { 'l' }));
         }
-        for ((mode, reset), set) in FLAGS.iter().zip(self.flags) {
-            if let Some(on) = set.filter(|_| set != *reset) {
+        for ((mode, _), set) in FLAGS.iter().zip(self.flags) {
+            if let Some(on) = set {
                 put(out, format_args!("\x1b[?{mode}{}", if on { 'h' } else { 'l' }));
             }
         }
@@ -246,6 +273,19 @@ mod tests {
         };
         let written = written(vim);
         assert_eq!(written, "\x1b[?1002h\x1b[?1006h\x1b[?1000h\x1b[?25l\x1b[?2004h\x1b[?2026h");
+    }
+
+    #[test]
+    fn what_mouse_mode_is_left_is_for_the_terminal_to_say() {
+        let change = |changes: &[(u16, bool)]| {
+            written(|modes| assert!(changes.iter().all(|(mode, on)| modes.set(*mode, *on))))
+        };
+        let two = [(1000, true), (1002, true)];
+        let left = change(&[&two[..], &[(1002, false)]].concat());
+        assert_eq!(left, "\x1b[?1000h\x1b[?1002h\x1b[?1002l");
+        let again = change(&[&two[..], &[(1000, false), (1000, true)]].concat());
+        assert_eq!(again, "\x1b[?1002h\x1b[?1000h");
+        assert_eq!(change(&[&two[..], &[(1002, false), (1000, false)]].concat()), "");
     }
 
     #[test]

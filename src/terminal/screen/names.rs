@@ -7,9 +7,10 @@ use super::modes::put;
 /// Titles and hyperlink; bounded.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    title: Option<String>,
+    /// Empty where none was set.
+    title: String,
     /// Titles put by (XTWINOPS 22), the newest last.
-    stack: Vec<Option<String>>,
+    stack: Vec<String>,
     link: Option<Hyperlink>,
 }
 
@@ -23,17 +24,15 @@ impl Names {
 
     /// Empty where none was set.
     pub(super) fn title(&self) -> &str {
-        self.title.as_deref().unwrap_or_default()
+        &self.title
     }
 
     /// Sets the title; control characters in it would be a terminal's to obey, and are dropped.
     pub(super) fn set_title(&mut self, title: Option<String>) {
-        self.title = title.map(|title| {
-            let mut room = Self::TITLE;
-            let fits =
-                |c: &char| room.checked_sub(c.len_utf8()).inspect(|left| room = *left).is_some();
-            title.chars().filter(|c| !c.is_control()).take_while(fits).collect()
-        });
+        let mut room = Self::TITLE;
+        let fits = |c: &char| room.checked_sub(c.len_utf8()).inspect(|left| room = *left).is_some();
+        let title = title.unwrap_or_default();
+        self.title = title.chars().filter(|c| !c.is_control()).take_while(fits).collect();
     }
 
     pub(super) fn push_title(&mut self) {
@@ -58,11 +57,11 @@ impl Names {
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         for title in &self.stack {
-            let title = title.as_deref().unwrap_or_default();
             put(out, format_args!("\x1b]2;{title}\x1b\\\x1b[22;2t"));
         }
-        if let Some(title) = &self.title {
-            put(out, format_args!("\x1b]2;{title}\x1b\\"));
+        // The one put by last is still shown.
+        if !self.title.is_empty() || !self.stack.is_empty() {
+            put(out, format_args!("\x1b]2;{}\x1b\\", self.title));
         }
         if let Some(Hyperlink { id, uri }) = &self.link {
             let id = id.as_ref().map(|id| format!("id={id}")).unwrap_or_default();
@@ -89,6 +88,8 @@ mod tests {
         names.push_title();
         names.set_title(Some("vim".into()));
         assert_eq!(written(&names), "\x1b]2;shell\x1b\\\x1b[22;2t\x1b]2;vim\x1b\\");
+        names.set_title(None);
+        assert_eq!(written(&names), "\x1b]2;shell\x1b\\\x1b[22;2t\x1b]2;\x1b\\");
         names.pop_title();
         names.pop_title();
         assert_eq!((names.title(), written(&names)), ("shell", "\x1b]2;shell\x1b\\".into()));

@@ -23,19 +23,16 @@ const STEP: usize = 8;
 struct Painter {
     out: Vec<u8>,
     pen: Pen,
-    /// Whether the next character wraps after the last column (DECAWM).
-    wraps: bool,
     /// Whether the cursor is where a character was just written.
     just_printed: bool,
 }
 
 /// The bytes that paint the screen and set every mode.
 pub(super) fn baseline(tracked: &mut Tracked) -> Vec<u8> {
-    let wraps = tracked.term.mode().contains(TermMode::LINE_WRAP);
-    let mut painter =
-        Painter { out: BLANK.to_vec(), pen: Pen::default(), wraps, just_printed: false };
-    if let Some(by) = tracked.alternate {
-        painter.primary_beneath(tracked, by);
+    let mut painter = Painter { out: BLANK.to_vec(), pen: Pen::default(), just_printed: false };
+    match tracked.alternate {
+        Some(by) => painter.primary_beneath(tracked, by),
+        None => tracked.modes.write_left_keyboard(&mut painter.out),
     }
     painter.grid(tracked.term.grid());
     // While all of the screen scrolls: then origin mode changes no position.
@@ -43,8 +40,12 @@ pub(super) fn baseline(tracked: &mut Tracked) -> Vec<u8> {
     painter.save(tracked.term.grid(), &tracked.term.grid().saved_cursor, saved);
     painter.margins(tracked);
     painter.colors(tracked);
-    painter.cursor(tracked);
     painter.modes(tracked);
+    painter.cursor(tracked);
+    // Last, as the cursor may be put where it is by writing a character.
+    if tracked.modes.inserts {
+        painter.out.extend(b"\x1b[4h");
+    }
     painter.out
 }
 
@@ -74,15 +75,12 @@ impl Painter {
     }
 
     fn grid(&mut self, grid: &Grid<Cell>) {
+        let lines = i32::try_from(grid.screen_lines()).unwrap_or(i32::MAX);
         let mut wrapped = None;
-        for line in (0..grid.screen_lines()).filter_map(|line| i32::try_from(line).ok()) {
-            let row = &grid[Line(line)];
-            let continues = wrapped.is_some_and(|wide: bool| !wide || is_wide(&row[Column(0)]));
-            let last = &row[Column(row.len() - 1)];
-            wrapped = last
-                .flags
-                .contains(Flags::WRAPLINE)
-                .then(|| last.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER));
+        for line in 0..lines {
+            let next = (line + 1 < lines).then(|| &grid[Line(line + 1)][Column(0)]);
+            let (row, continues) = (&grid[Line(line)], wrapped.is_some());
+            wrapped = wraps(&row[Column(row.len() - 1)], next);
             self.row(row, line, continues, wrapped);
         }
     }
@@ -138,20 +136,20 @@ impl Painter {
     }
 
     /// Goes where a cursor is. `line` is its line as a terminal is told it. Where a character was just written
-    /// it is written again: that it is the last one, and that the next one wraps, cannot be said otherwise.
+    /// it is written again: that it is the last one, and that the cursor is past it, cannot be said otherwise.
     fn goto(&mut self, grid: &Grid<Cell>, cursor: &Cursor<Cell>, line: usize) {
         let row = &grid[cursor.point.line];
         let column = cursor.point.column.0;
         let mut start = column;
-        let wraps = cursor.input_needs_wrap && self.wraps;
-        if wraps {
+        let is_past = cursor.input_needs_wrap;
+        if is_past {
             start = if is_spacer(&row[Column(column)]) { column.saturating_sub(1) } else { column };
         } else if self.just_printed && column > 0 {
             let before = column - 1;
             start = if is_spacer(&row[Column(before)]) { before.saturating_sub(1) } else { before };
         }
         put(&mut self.out, format_args!("\x1b[{};{}H", line + 1, start + 1));
-        if start < column || wraps {
+        if start < column || is_past {
             self.cell(&row[Column(start)]);
         }
     }
@@ -230,7 +228,7 @@ impl Painter {
 
     /// Undoes what would disturb painting.
     fn forget(&mut self, with: Saved) {
-        self.out.extend(b"\x0f\x1b(B\x1b)B");
+        self.out.extend(b"\x0f\x1b(B\x1b)B\x1b*B\x1b+B");
         if with.origin {
             self.out.extend(b"\x1b[?6l");
         }
@@ -238,18 +236,25 @@ impl Painter {
 
     fn modes(&mut self, tracked: &Tracked) {
         let modes = tracked.term.mode();
-        for (mode, sequence) in
-            [(TermMode::INSERT, &b"\x1b[4h"[..]), (TermMode::LINE_FEED_NEW_LINE, b"\x1b[20h")]
-        {
-            if modes.contains(mode) {
-                self.out.extend(sequence);
-            }
+        if modes.contains(TermMode::LINE_FEED_NEW_LINE) {
+            self.out.extend(b"\x1b[20h");
         }
         if !modes.contains(TermMode::LINE_WRAP) {
             self.out.extend(b"\x1b[?7l");
         }
         tracked.modes.write(&mut self.out, tracked.alternate.is_some());
     }
+}
+
+/// Whether a row goes on on the next one by wrapping, from its last cell to the first of the next; and if so, whether
+/// by a wide character that did not fit.
+fn wraps(last: &Cell, next: Option<&Cell>) -> Option<bool> {
+    if !last.flags.contains(Flags::WRAPLINE) {
+        return None;
+    }
+    let by_wide = last.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER);
+    let is_so = || is_unwritten(last) && next.is_some_and(is_wide);
+    (!by_wide || is_so()).then_some(by_wide)
 }
 
 fn is_wide(cell: &Cell) -> bool {
@@ -261,7 +266,7 @@ fn is_spacer(cell: &Cell) -> bool {
 }
 
 /// Whether a cell is as the clear screen has it.
-fn is_unwritten(cell: &Cell) -> bool {
+pub(super) fn is_unwritten(cell: &Cell) -> bool {
     let spacer = Flags::WRAPLINE | Flags::LEADING_WIDE_CHAR_SPACER;
     cell.c == ' '
         && Pen::of(cell) == Pen::default()

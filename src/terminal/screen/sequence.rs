@@ -33,7 +33,7 @@ pub(super) fn last_end(bytes: &[u8]) -> usize {
 }
 
 /// The length of the sequence that `bytes` begin with or, after `begun`, go on with; `None` where they do not end it.
-fn length(begun: &[u8], bytes: &[u8]) -> Option<usize> {
+pub(super) fn length(begun: &[u8], bytes: &[u8]) -> Option<usize> {
     let (mut parser, mut end) = (Parser::new(), End(false));
     parser.advance(&mut Ignore, begun);
     let length = parser.advance_until_terminated(&mut end, bytes);

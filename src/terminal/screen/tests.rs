@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod state;
+
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(1000)
 }
@@ -73,8 +75,30 @@ fn what_the_grid_gets_wrong_is_right() {
     assert_eq!(view(b"\x1b[2;3r\x1b[3;1H\x1b[9Ax").rows, ["", "x", ""], "CUU stops at the margin");
     assert_eq!(view(b"0123456789\tx").rows, ["0123456789", "x", ""], "a tab does not wrap");
     assert_eq!(view(b"0123456789\x1b[Zx").rows[0], "01234567x9", "CBT ends the wait for a wrap");
+    assert_eq!(view(b"ab\x1b[3g\x1b[Zx").rows[0], "xb", "CBT without a stop");
     assert_eq!(view(b"\x1b[5;9rx").rows, ["x", "", ""], "a region outside is none");
     assert_eq!(view(b"ab\x1b[?1047hcd\x1b[?1047le").rows[0], "ab  e", "1047 keeps the cursor");
+    assert_eq!(
+        view("ab漢\x1b[4h\x1b[3Gx".as_bytes()).rows[0],
+        "abx漢",
+        "IRM before a wide character"
+    );
+    assert_eq!(view("a漢b\x1b[4h\x1b[3Gx".as_bytes()).rows[0], "a x b", "IRM in one");
+    assert_eq!(
+        view("12345678漢\x1b[4h\x1b[GA".as_bytes()).rows[0],
+        "A12345678",
+        "IRM pushes half out"
+    );
+    assert_eq!(
+        view("ab\r\x1b[4h12345678漢漢".as_bytes()).rows,
+        ["12345678漢", "漢", ""],
+        "IRM on the next line"
+    );
+    assert_eq!(
+        view("\x1b[2;1Hab\x1b[H123456789\x1b[4h漢".as_bytes()).rows,
+        ["123456789", "漢ab", ""]
+    );
+    assert_eq!(view("123456789漢\x1b[HA\x1b[P".as_bytes()).rows[0], "A3456789", "DCH of a gap");
     assert_eq!(view(b"\x1b[4h\x1b[2;3r\x1b[!pab\x1b[Gc").rows[0], "cb", "DECSTR ends insert mode");
 }
 

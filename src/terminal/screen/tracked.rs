@@ -10,15 +10,14 @@ use alacritty_terminal::{
         Term, TermMode,
         cell::{Cell, Flags},
     },
-    vte::ansi::{
-        Attr, CharsetIndex, Handler, Mode, NamedMode, NamedPrivateMode, PrivateMode,
-        StandardCharset,
-    },
+    vte::ansi::{Attr, CharsetIndex, Handler, NamedPrivateMode, PrivateMode, StandardCharset},
 };
+use unicode_width::UnicodeWidthChar;
 
 use super::{
     margins::{Margins, Saved},
     modes::Modes,
+    paint::is_unwritten,
 };
 
 /// Characters that add to another (combining ones) and are kept with it.
@@ -113,6 +112,66 @@ impl Tracked {
         }
     }
 
+    /// Makes room for a character where it will be shown: on the next line if it does not fit on this one, and in
+    /// insert mode (IRM) between others. The grid would blank the column that a wide character leaves free.
+    pub(super) fn make_room(&mut self, c: char) {
+        let Some(width @ 1..) = c.width() else { return };
+        if self.term.grid().cursor.input_needs_wrap && self.wraps() {
+            self.wrap();
+        }
+        if self.cursor().1 + width > self.term.grid().columns() {
+            if !self.wraps() {
+                return;
+            }
+            let free = self.term.grid_mut().cursor_cell();
+            if is_unwritten(free) {
+                free.flags.insert(Flags::LEADING_WIDE_CHAR_SPACER);
+            }
+            self.wrap();
+        }
+        if self.modes.inserts {
+            self.insert_blank(width);
+        }
+    }
+
+    /// Goes on on the next line.
+    fn wrap(&mut self) {
+        self.term.grid_mut().cursor_cell().flags.insert(Flags::WRAPLINE);
+        self.term.linefeed();
+        let (line, _) = self.cursor();
+        self.place(line, 0);
+    }
+
+    /// Brings both saved cursors into a screen of another size. Of the primary screen's the grid knows nothing while
+    /// the alternate one is shown; and it would have either wrap in the middle of what is a longer line now.
+    pub(super) fn resize_saved(&mut self, columns: usize, lines: usize) {
+        let last = Line(i32::try_from(lines - 1).unwrap_or(i32::MAX));
+        for saved in [&mut self.primary_saved, &mut self.term.grid_mut().saved_cursor] {
+            saved.point.line = saved.point.line.min(last);
+            saved.point.column = saved.point.column.min(Column(columns - 1));
+            saved.input_needs_wrap = false;
+        }
+    }
+
+    /// Puts right what a change of size leaves of the screen that is shown. The grid cuts and lengthens the lines of
+    /// the alternate screen: a wide character of which half went is blank now, and a cursor past the last column may
+    /// be past another. And it forgets how far lines are written that it breaks elsewhere, so that clearing them
+    /// leaves colours behind: until their last cell is touched.
+    pub(super) fn settle(&mut self) {
+        let grid = self.term.grid_mut();
+        let last = Column(grid.columns() - 1);
+        if grid.cursor.input_needs_wrap && grid.cursor.point.column < last {
+            grid.cursor.point.column += 1;
+            grid.cursor.input_needs_wrap = false;
+        }
+        for line in (0..grid.screen_lines()).filter_map(|line| i32::try_from(line).ok()) {
+            let cell = &mut grid[Line(line)][last];
+            if cell.flags.contains(Flags::WIDE_CHAR) {
+                cell.clear_wide();
+            }
+        }
+    }
+
     /// Line and column of the cursor.
     pub(super) fn cursor(&self) -> (usize, usize) {
         let point = self.term.grid().cursor.point;
@@ -134,6 +193,11 @@ impl Tracked {
         self.place(line.saturating_add(count).min(bottom), column);
     }
 
+    /// What saving the cursor saves beside it.
+    pub(super) fn to_save(&self) -> Saved {
+        Saved { origin: self.has_origin(), charset: self.margins.charset }
+    }
+
     pub(super) fn enter_alternate(&mut self, by: u16) {
         if !self.is_alternate() {
             if by == 1049 {
@@ -142,6 +206,12 @@ impl Tracked {
             // The grid takes the cursor for the saved one.
             self.primary_saved = self.term.grid().saved_cursor.clone();
             self.term.swap_alt();
+            // The grid has cleared it, but for what it has forgotten since.
+            self.settle();
+            self.term.grid_mut().reset_region(..);
+            // What a program before had saved there is not this one's.
+            self.term.grid_mut().saved_cursor = Default::default();
+            self.margins.saved[1] = Saved::default();
             self.alternate = Some(by);
         }
     }
@@ -150,11 +220,14 @@ impl Tracked {
         if self.is_alternate() {
             let cursor = self.term.grid().cursor.clone();
             self.term.swap_alt();
-            self.alternate = None;
+            self.margins.saved[1] = Saved::default();
             let grid = self.term.grid_mut();
-            grid.saved_cursor = mem::take(&mut self.primary_saved);
+            // The one that 1049 saved is where the grid had it, also if its lines are broken elsewhere since.
+            let kept = (self.alternate.take() == Some(1049)).then(|| grid.cursor.clone());
+            grid.saved_cursor = kept.unwrap_or(mem::take(&mut self.primary_saved));
             // The other modes leave the cursor where it was.
             grid.cursor = cursor;
+            self.settle();
         }
         if by == 1049 {
             self.restore_cursor_position();
@@ -175,7 +248,6 @@ impl Tracked {
 
     /// DECSTR, as the VT510 has it.
     pub(super) fn soft_reset(&mut self) {
-        self.unset_mode(Mode::Named(NamedMode::Insert));
         self.term.unset_private_mode(PrivateMode::Named(NamedPrivateMode::Origin));
         self.term.set_private_mode(PrivateMode::Named(NamedPrivateMode::LineWrap));
         self.terminal_attribute(Attr::Reset);

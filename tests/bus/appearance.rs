@@ -1,0 +1,61 @@
+//! What is announced of a terminal that changes.
+
+use std::collections::HashMap;
+
+use futures_util::StreamExt;
+use st2_tools::client::Session;
+use zbus::fdo::{PropertiesChangedStream, PropertiesProxy};
+
+use super::readers::open;
+use crate::support::{Broker, soon};
+
+/// The announcements of a session.
+async fn announcements(session: &Session) -> PropertiesChangedStream {
+    let connection = session.proxy().inner().connection();
+    let properties = PropertiesProxy::builder(connection)
+        .destination("org.st2.Tools")
+        .path(session.id().path())
+        .build()
+        .await
+        .unwrap();
+    properties.receive_properties_changed().await.unwrap()
+}
+
+/// What the next one says, each value as text.
+async fn next(announced: &mut PropertiesChangedStream) -> HashMap<String, String> {
+    let signal = soon("PropertiesChanged", announced.next()).await.unwrap();
+    let arguments = signal.args().unwrap();
+    assert_eq!(arguments.interface_name.as_str(), "org.st2.Tools.Session1");
+    assert!(arguments.invalidated_properties.is_empty());
+    let changed = arguments.changed_properties.iter();
+    changed.map(|(name, value)| ((*name).to_owned(), value.to_string())).collect()
+}
+
+fn only(name: &str, value: &str) -> HashMap<String, String> {
+    HashMap::from([(name.to_owned(), value.to_owned())])
+}
+
+#[tokio::test]
+async fn a_title_is_announced_when_it_is_set_and_cleared_and_is_bounded() {
+    let broker = Broker::private().await;
+    let script = "stty -echo; printf ready; read -r _; printf '\\033]2;first \\350\\251\\261\\007'; \
+                  read -r _; printf '\\033]0;%03000d\\033\\\\' 0; read -r _; printf '\\033]2;\\007'; read -r _; \
+                  printf '\\033]2;a\\tb\\007'; read -r _";
+    let session = open(broker.bus.connect().await, script, 64 << 10).await;
+    let wait = st2_tools::client::ReadOptions {
+        wait: Some(std::time::Duration::from_secs(10)),
+        ..Default::default()
+    };
+    while session.read(0, 9, &wait).await.unwrap().next < 5 {}
+    assert_eq!(session.proxy().title().await.unwrap(), "");
+    let mut announced = announcements(&session).await;
+    for title in ["first 話", &"0".repeat(1024), "", "ab"] {
+        session.write(b"\n").await.unwrap();
+        assert_eq!(next(&mut announced).await, only("Title", &format!("{title:?}")));
+        assert_eq!(session.proxy().title().await.unwrap(), title);
+        let screen = session.proxy().screen(&st2_tools::client::Dict::new()).await.unwrap();
+        assert_eq!(screen.text("title"), Some(title));
+    }
+    session.resize(91, 24).await.unwrap();
+    assert_eq!(next(&mut announced).await, only("Columns", "uint16 91"), "only what changed");
+}
