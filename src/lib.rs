@@ -57,6 +57,7 @@
 //! - **`unsafe` is in [`host`] and [`launch`] only**, each block with the reason why it is sound.
 #![deny(unsafe_code)]
 
+pub mod agents;
 pub mod broker;
 pub mod bus;
 pub mod cli;

@@ -25,7 +25,7 @@ use st2_tools::{
         catalogue::Catalogue,
         judge::Judge,
         request::Request,
-        resolve::Resolved,
+        resolved::Resolved,
         search_path::SearchPath,
         surroundings::{Kernel, Surroundings},
     },

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     broker::{lease::Connection, name::SessionId},
     engine::{self, Caller, EndWish, Opened},
-    policy::{judge::Judge, request::Request, resolve::Resolved},
+    policy::{judge::Judge, request::Request, resolved::Resolved},
 };
 
 /// What every object of the bus reaches the rest by.
@@ -120,15 +120,15 @@ impl Answered for Manager {
 impl Manager {
     /// Open a session of a tool; answers once the tool's execve(2) has succeeded.
     ///
-    /// Options: argv as or argv_bytes aay (appended to the declared command), workspace s (absolute path of a
-    /// directory), cwd s (inside it), env a{ss}, io s ("pty", the default, or "pipe": no terminal; what the tool
-    /// declares), stdin s (of pipes: "closed", the default, is /dev/null, or "open"), io_fallback b (pipes where no pty
-    /// can be opened; their stdin is open by default), columns q and rows q (1 to 1000; 80 and 24), term s,
-    /// lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t, timeout_ms t and silence_timeout_ms t (life,
-    /// and time without output; 0 is none), ring_bytes t (4096 to 4194304), memory_max t, tasks_max t, labels a{ss} (at
-    /// most 16), bind_unit s (a unit that is active; the session ends when it stops), private b, reuse b (take the
-    /// caller's own session of the same tool, argv, workspace, io, "agent" label and kind of lease, if one runs or is
-    /// being opened). A request only narrows what the tool declares.
+    /// Options: argv as or argv_bytes aay (appended to the declared command), prompt s (of an agent that takes it as an
+    /// argument: the last), workspace s (absolute path of a directory), cwd s (inside it), env a{ss}, io s ("pty", the
+    /// default, or "pipe": no terminal; what the tool declares), stdin s (of pipes: "closed", the default, is
+    /// /dev/null, or "open"), io_fallback b (pipes where no pty can be opened; their stdin is open by default), columns
+    /// q and rows q (1 to 1000; 80 and 24), term s, lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t,
+    /// timeout_ms t and silence_timeout_ms t (life, and time without output; 0 is none), ring_bytes t (4096 to
+    /// 4194304), memory_max t, tasks_max t, labels a{ss} (at most 16), bind_unit s (a unit that is active; the session
+    /// ends when it stops), private b, reuse b (take the caller's own session of the same tool, argv, workspace, io,
+    /// "agent" label and kind of lease, if one runs or is being opened). A request only narrows what the tool declares.
     ///
     /// Info: id s, unit s, pid u, token s (claims the lease), reused b, io s, io_fallback b (only where pipes took the
     /// place of a pty: true), confinement a{sv}, columns q, rows q (both 0 without a terminal).
@@ -168,8 +168,9 @@ impl Manager {
         Ok(sessions.iter().filter(|state| filter.admits(state)).map(rows::session).collect())
     }
 
-    /// List the declared tools: name s, title s, command as, arguments s, io as, profile s, source s (the file),
-    /// error s (why it is disabled).
+    /// List the declared tools: name s, title s, command as, arguments s, io as, profile s, agent b, prompt s (how an
+    /// agent takes one: "argument", "terminal", or "" for not at all), source s (the file), error s (why it is
+    /// disabled).
     #[zbus(out_args("tools"))]
     async fn list_tools(&self) -> Result<Vec<Dict>, Error> {
         let judge = self.0.judge.clone();
@@ -179,9 +180,9 @@ impl Manager {
     }
 
     /// Judge a request as Open would, and open nothing: title s, source s, profiles as with profile_sources as,
-    /// settings s (the files that decide), argv as, program s, cwd s, workspace s, environment as (names), read as,
-    /// write as, execute as, devices as, protect as, network s, sockets as, tier s, landlock_abi u, gaps as, io s,
-    /// stdin s, io_fallback b, and the limits in force; or refusal s (the error's name) and message s.
+    /// settings s and command_source s (the files that decide), argv as, program s, cwd s, workspace s, environment as
+    /// (names), read as, write as, execute as, devices as, protect as, network s, sockets as, tier s, landlock_abi u,
+    /// gaps as, io s, stdin s, io_fallback b, and the limits in force; or refusal s (the error's name) and message s.
     #[zbus(out_args("explanation"))]
     async fn explain(&self, tool: String, options: Input) -> Result<Dict, Error> {
         let (judge, ask) = (self.0.judge.clone(), request(Options::new(options))?);

@@ -16,6 +16,7 @@ use crate::{
 pub fn request(mut options: Options) -> Result<Request, Error> {
     Ok(Request {
         argv: argv(&mut options)?,
+        prompt: options.take("prompt")?,
         workspace: options.take::<String>("workspace")?.map(Into::into),
         cwd: options.take::<String>("cwd")?.map(Into::into),
         env: pairs(&mut options, "env")?,

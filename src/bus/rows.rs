@@ -96,6 +96,8 @@ pub fn tool(row: ToolRow) -> Dict {
         ("arguments", row.arguments.into()),
         ("io", row.io.into()),
         ("profile", row.profile.into()),
+        ("agent", row.agent.into()),
+        ("prompt", row.prompt.into()),
         ("source", row.source.into()),
         ("error", row.error.into()),
     ])
@@ -124,6 +126,7 @@ fn granted(facts: Facts) -> Dict {
         ("profiles", profiles.into()),
         ("profile_sources", files.into()),
         ("settings", facts.settings.unwrap_or_default().into()),
+        ("command_source", facts.command_source.into()),
         ("argv", facts.argv.into()),
         ("program", facts.program.unwrap_or_default().into()),
         ("cwd", facts.cwd.into()),

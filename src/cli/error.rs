@@ -4,6 +4,7 @@ use std::{io, io::Write, path::PathBuf};
 
 use super::{human::visible, status::Status};
 use crate::{
+    agents::identity::CatalogError,
     client::{ClientError, Refusal, SessionId},
     policy::surroundings::SurroundingsError,
 };
@@ -35,6 +36,12 @@ pub(super) enum CliError {
     /// Whose sessions they would be cannot be found out.
     #[error(transparent)]
     Doctor { source: SurroundingsError },
+    /// The agent's catalogue gives no workspace.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// An identity and a label contradict each other.
+    #[error("--agent sets the label {label}, and --label gives it another value")]
+    AgentLabel { label: &'static str },
     /// A path cannot travel over the bus.
     #[error("{} is not UTF-8", path.display())]
     PathNotUtf8 { path: PathBuf },
@@ -95,6 +102,7 @@ impl CliError {
                     .into(),
             ),
             Self::Client(source) | Self::Open { source } => client_hint(source, None),
+            Self::Catalog(_) => Some("or name a directory with --workspace".into()),
             // The broker may have told how to end it already.
             Self::Session { source, .. } if source.to_string().contains("systemctl") => None,
             Self::Session { unit, source, .. } => client_hint(source, unit.as_deref()),

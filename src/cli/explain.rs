@@ -28,12 +28,13 @@ pub(super) struct Args {
 }
 
 /// Who decided, and what would run.
-const HEAD: [&str; 16] = [
+const HEAD: [&str; 17] = [
     "title",
     "source",
     "profiles",
     "profile_sources",
     "settings",
+    "command_source",
     "argv",
     "program",
     "workspace",
@@ -99,11 +100,17 @@ fn declaration(tool: &str, dict: &Dict) -> Section {
         Some(title) => format!("{tool}: {title}"),
         None => tool.to_owned(),
     };
+    // Of most tools the declaration itself.
+    let command_source = dict
+        .text("command_source")
+        .filter(|file| Some(*file) != dict.text("source"))
+        .unwrap_or_default();
     let (names, files) = (dict.texts("profiles"), dict.texts("profile_sources"));
     let widest = names.iter().map(|name| name.len()).max().unwrap_or(0);
     let profiles = names.iter().zip(files).map(|(name, file)| format!("{name:widest$}  {file}"));
     Section::new(title)
         .row("declared in", dict.text("source").unwrap_or_default())
+        .row("command from", command_source)
         .lines("profiles", profiles.collect())
         .row("settings", dict.text("settings").unwrap_or_default())
 }

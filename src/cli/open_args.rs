@@ -11,12 +11,15 @@ use super::{
     duration::{duration, size},
     error::CliError,
 };
-use crate::client::{Io, Lease, OpenOptions, Stdin};
+use crate::{
+    agents::identity::{self, Identity},
+    client::{Io, Lease, OpenOptions, Stdin},
+};
 
 /// What to open, where, and within which bounds.
 #[derive(Debug, Args)]
 pub(super) struct OpenArgs {
-    /// Directory that the tool may change [default: the current directory]
+    /// Directory that the tool may change [default: that of --agent in its catalogue, else the current directory]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
@@ -68,6 +71,14 @@ pub(super) struct OpenArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     label: Vec<(String, String)>,
 
+    /// Attribute it to an identity of Agent Spec: sets the labels host and agent
+    #[arg(long, value_name = "HOST.IDENTITY")]
+    agent: Option<Identity>,
+
+    /// What an agent is told to begin with, where its declaration takes that as an argument
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+
     /// End it when this unit of the user manager stops
     #[arg(long, value_name = "UNIT")]
     bind_unit: Option<String>,
@@ -93,10 +104,16 @@ impl OpenArgs {
 
     /// The options as the client takes them.
     pub(super) fn options(self) -> Result<OpenOptions, CliError> {
-        let workspace = absolute(self.workspace.unwrap_or_else(|| PathBuf::from(".")))?;
+        let labels = labels(self.label, self.agent.as_ref())?;
+        let workspace = match self.workspace {
+            Some(workspace) => workspace,
+            None => declared(self.agent.as_ref())?.unwrap_or_else(|| PathBuf::from(".")),
+        };
+        let workspace = absolute(workspace)?;
         let cwd = self.cwd.map(|cwd| workspace.join(cwd)).map(text).transpose()?;
         Ok(OpenOptions {
             argv: self.argv,
+            prompt: self.prompt,
             workspace: Some(text(workspace)?),
             cwd,
             env: self.env.into_iter().collect::<BTreeMap<_, _>>(),
@@ -112,7 +129,7 @@ impl OpenArgs {
             ring_bytes: self.ring,
             memory_max: self.memory_max,
             tasks_max: self.tasks_max,
-            labels: self.label.into_iter().collect(),
+            labels,
             bind_unit: self.bind_unit,
             private: self.private,
             reuse: false,
@@ -128,6 +145,28 @@ fn io() -> impl TypedValueParser<Value = Io> {
 fn stdin() -> impl TypedValueParser<Value = Stdin> {
     let words = PossibleValuesParser::new([Stdin::Closed, Stdin::Open].map(Stdin::as_str));
     words.map(|word| if word == Stdin::Open.as_str() { Stdin::Open } else { Stdin::Closed })
+}
+
+/// The workspace that an agent's catalogue declares, where there is a catalogue.
+fn declared(agent: Option<&Identity>) -> Result<Option<PathBuf>, CliError> {
+    let Some(agent) = agent else { return Ok(None) };
+    let catalog = identity::catalog()?;
+    Ok(catalog.map(|catalog| identity::workspace(&catalog, agent)).transpose()?)
+}
+
+fn labels(
+    given: Vec<(String, String)>,
+    agent: Option<&Identity>,
+) -> Result<BTreeMap<String, String>, CliError> {
+    let mut labels: BTreeMap<_, _> = given.into_iter().collect();
+    let Some(Identity { host, name }) = agent else { return Ok(labels) };
+    for (label, value) in [("host", host), ("agent", name)] {
+        let before = labels.insert(label.to_owned(), value.clone());
+        if before.is_some_and(|before| before != *value) {
+            return Err(CliError::AgentLabel { label });
+        }
+    }
+    Ok(labels)
 }
 
 /// Symbolic links are left to the broker, which judges them. Without this, `.` would stay at the end.
@@ -195,6 +234,19 @@ mod tests {
         assert_eq!(options.cwd.as_deref(), Some("/w/src"));
         let here = std::env::current_dir().unwrap();
         assert_eq!(parse(&[]).options().unwrap().workspace.as_deref(), here.to_str());
+    }
+
+    #[test]
+    fn an_agent_sets_its_labels_and_no_label_says_otherwise() {
+        let here = ["--workspace", "/w", "--agent", "demo.planner"];
+        let options = parse(&here).options().unwrap();
+        let expected = [("agent", "planner"), ("host", "demo")].map(|(k, v)| (k.into(), v.into()));
+        assert_eq!(options.labels, BTreeMap::from(expected));
+        let options = parse(&[&here[..], &["--label", "agent=planner"]].concat()).options();
+        assert!(options.is_ok());
+        let error = parse(&[&here[..], &["--label", "host=x"]].concat()).options().unwrap_err();
+        assert_eq!(error.line(), "--agent sets the label host, and --label gives it another value");
+        assert!(Line::try_parse_from(["x", "--agent", "../x.y"]).is_err());
     }
 
     #[test]

@@ -62,6 +62,8 @@ impl Stdin {
 pub struct OpenOptions {
     /// Arguments appended to the declared command; for `command`, the whole argv.
     pub argv: Vec<OsString>,
+    /// What an agent is told to begin with, where its declaration takes that as an argument.
+    pub prompt: Option<String>,
     /// Absolute path of a directory.
     pub workspace: Option<String>,
     /// Directory inside the workspace.
@@ -114,6 +116,7 @@ impl OpenOptions {
         let (columns, rows) = self.size.unzip();
         let map = |map: &BTreeMap<String, String>| (!map.is_empty()).then(|| map.clone());
         argv(&self.argv)
+            .with_some("prompt", self.prompt.clone())
             .with_some("workspace", self.workspace.clone())
             .with_some("cwd", self.cwd.clone())
             .with_some("env", map(&self.env))
@@ -173,6 +176,7 @@ mod tests {
     fn each_option_has_its_type_of_the_contract() {
         let options = OpenOptions {
             argv: vec!["ls".into(), "-l".into()],
+            prompt: Some("p".into()),
             workspace: Some("/w".into()),
             cwd: Some("/w/c".into()),
             env: BTreeMap::from([("A".into(), "1".into())]),
@@ -212,6 +216,7 @@ mod tests {
                 "lease_ttl_ms t",
                 "memory_max t",
                 "private b",
+                "prompt s",
                 "reuse b",
                 "ring_bytes t",
                 "rows q",

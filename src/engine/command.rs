@@ -18,7 +18,7 @@ use crate::{
         share::ShareError,
     },
     host::HostError,
-    policy::resolve::Resolved,
+    policy::resolved::Resolved,
     terminal::{Channel, WriteError},
 };
 

@@ -40,7 +40,7 @@ use crate::{
     },
     config::Settings,
     host::{Host, tmpdir::TmpRoot},
-    policy::resolve::Resolved,
+    policy::resolved::Resolved,
     terminal::RingPool,
 };
 

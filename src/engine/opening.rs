@@ -26,7 +26,7 @@ use crate::{
         report::{Gap, Report, all_gaps},
         spec::{Failure, Step},
     },
-    policy::resolve::Resolved,
+    policy::resolved::Resolved,
     terminal::{Bounds, RingPool},
 };
 

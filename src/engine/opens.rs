@@ -20,7 +20,7 @@ use crate::{
         session::Facts,
     },
     host::Host,
-    policy::{request::LeaseKind, resolve::Resolved},
+    policy::{request::LeaseKind, resolved::Resolved},
 };
 
 /// Who waits for the answer of an open.

@@ -22,7 +22,7 @@ use crate::{
     broker::view::View,
     host::{Place, child::Exit, pidfd::PidFd, pty::Size, tmpdir::TmpDir},
     launch::spec::Io,
-    policy::resolve::Resolved,
+    policy::resolved::Resolved,
     terminal::Channel,
 };
 

@@ -9,7 +9,7 @@ use crate::{
         pty::{Controller, Pty, Size},
     },
     launch::spec::{Failure, Io, Step},
-    policy::{request::Stdin, resolve::Resolved},
+    policy::{request::Stdin, resolved::Resolved},
     terminal::{self, Bounds, Channel, RingPool, Terminal},
 };
 

@@ -63,6 +63,10 @@ pub struct ToolRow {
     pub io: Vec<String>,
     /// Names and titles of its profiles: `git, git-remote: TITLE; TITLE`.
     pub profile: String,
+    /// Whether it is an agent.
+    pub agent: bool,
+    /// How it takes a prompt: `argument`, `terminal`, or not at all.
+    pub prompt: String,
     /// The file that declares (or masks) it.
     pub source: String,
     /// Why it is disabled; empty where it is not.
@@ -154,7 +158,8 @@ impl Entry {
 
 impl Tool {
     fn row(&self) -> ToolRow {
-        let Declaration { title, command, arguments, io, .. } = &self.declaration;
+        let Declaration { title, command, arguments, io, agent, .. } = &self.declaration;
+        let prompt = agent.as_ref().and_then(|agent| agent.prompt.as_ref());
         ToolRow {
             name: self.name.to_string(),
             title: title.clone(),
@@ -162,6 +167,8 @@ impl Tool {
             arguments: arguments.to_string(),
             io: io.iter().map(ToString::to_string).collect(),
             profile: self.profiles(),
+            agent: agent.is_some(),
+            prompt: prompt.map(ToString::to_string).unwrap_or_default(),
             source: self.source.display().to_string(),
             error: String::new(),
         }

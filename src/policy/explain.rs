@@ -23,7 +23,8 @@ use crate::{
         catalogue::Catalogue,
         refusal::Refusal,
         request::{Request, Stdin},
-        resolve::{self, Resolved},
+        resolve,
+        resolved::Resolved,
         settled::settled,
         surroundings::Surroundings,
         tool::Tool,
@@ -48,6 +49,8 @@ pub struct Facts {
     pub source: String,
     /// Its profiles and those that they include, each with the file that declares it.
     pub profiles: Vec<(String, String)>,
+    /// The file that says which command it is: for an agent, possibly the project's or the user's.
+    pub command_source: String,
     /// The file of the broker's settings; none where the defaults hold.
     pub settings: Option<String>,
     /// Program and arguments.
@@ -144,6 +147,7 @@ impl Facts {
             title: declared.declaration.title.clone(),
             source: resolved.source.display().to_string(),
             profiles: profiles(declared),
+            command_source: resolved.command_source.display().to_string(),
             settings: None,
             argv: resolved
                 .spec

@@ -132,6 +132,13 @@ impl FileError {
         Self { file: file.to_owned(), position: None, key: None, fault }
     }
 
+    /// The fault and its place, for where the file is named already.
+    pub(super) fn without_file(&self) -> String {
+        let place = self.position.map(|Position { line, column }| format!("{line}:{column}: "));
+        let key = self.key.as_ref().map(|key| format!("key {key:?}: "));
+        format!("{}{}{}", place.unwrap_or_default(), key.unwrap_or_default(), self.fault)
+    }
+
     fn read(file: &Path, error: &io::Error) -> Self {
         Self::whole(file, Fault::Read(error.into()))
     }

@@ -10,7 +10,8 @@ use super::{
     explain::{self, Explanation},
     refusal::Refusal,
     request::Request,
-    resolve::{self, Resolved},
+    resolve,
+    resolved::Resolved,
     surroundings::Surroundings,
 };
 use crate::{broker::name::SessionId, config::Settings};

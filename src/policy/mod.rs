@@ -11,6 +11,7 @@
 //! never widens anything.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod arguments;
 pub mod catalogue;
 pub mod cause;
@@ -20,12 +21,14 @@ pub mod file;
 pub mod grants;
 pub mod judge;
 pub mod off_limits;
+pub mod overrides;
 pub mod profile;
 pub mod protect;
 pub mod refusal;
 pub mod repository;
 pub mod request;
 pub mod resolve;
+pub mod resolved;
 pub mod search_path;
 pub mod socket;
 pub mod sockets;

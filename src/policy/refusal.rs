@@ -11,8 +11,9 @@ use crate::{
         spec::{Io, Network},
     },
     policy::{
-        arguments::ArgumentError, cause::Cause, file::FileError, off_limits::Why,
-        repository::RepositoryError, sockets::SocketError, workspace::WorkspaceError,
+        agent::AgentError, arguments::ArgumentError, cause::Cause, file::FileError,
+        off_limits::Why, repository::RepositoryError, sockets::SocketError,
+        workspace::WorkspaceError,
     },
 };
 
@@ -133,6 +134,9 @@ pub enum NotPermitted {
     /// A socket that the policy grants and that cannot be.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// An agent without a command that can be used, or without a way for a prompt.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     /// What a worktree shares with its repository, where they do not belong together.
     #[error("git_common_dir: {0}")]
     Repository(#[from] RepositoryError),

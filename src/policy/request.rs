@@ -31,6 +31,8 @@ pub enum Stdin {
 pub struct Request {
     /// Arguments appended to the declared command; for a tool that declares none, the whole argv.
     pub argv: Vec<OsString>,
+    /// What an agent is told to begin with; its last argument.
+    pub prompt: Option<String>,
     /// Absolute path of the workspace.
     pub workspace: Option<PathBuf>,
     /// Working directory inside the workspace; the workspace itself where absent.

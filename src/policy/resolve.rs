@@ -3,19 +3,19 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use crate::{
-    broker::name::{ToolName, UnitName},
+    broker::name::ToolName,
     config::{Limits, MaxTier, Settings},
     launch::{
         report::Tier,
-        spec::{ConfinementSpec, Io, LaunchSpec, Network, OwnRoot, Target},
+        spec::{ConfinementSpec, Io, LaunchSpec, Network, OwnRoot},
     },
     policy::{
+        agent::{AgentError, Command},
         arguments::Inside,
         catalogue::{Catalogue, Entry},
         environment,
@@ -24,7 +24,8 @@ use crate::{
         off_limits::OffLimits,
         refusal::{InvalidArgs, LimitReached, Missing, NoSuchTool, NotPermitted, Refusal},
         repository,
-        request::{LeaseKind, Request, Stdin},
+        request::Request,
+        resolved::Resolved,
         sockets::{self, Sockets},
         surroundings::Surroundings,
         tool::Tool,
@@ -39,10 +40,6 @@ const OOM_SCORE_ADJ: i16 = 500;
 /// Where a name leads that is only to be there.
 const NOTHING: &str = "/dev/null";
 
-/// `TERM` of a tool without a terminal: the entry of terminfo that can nothing. Where the variable is missing, programs
-/// such as tput(1) complain instead.
-const NO_TERMINAL: &str = "dumb";
-
 /// Landlock's ABI from which signals and abstract sockets are scoped.
 const ABI_SCOPED: u32 = 6;
 
@@ -51,72 +48,6 @@ const ABI_PORTS: u32 = 4;
 
 /// Landlock's ABI from which connecting to a pathname socket is a right.
 const ABI_RESOLVE_UNIX: u32 = 9;
-
-/// One request, judged: everything that opening needs, no choice left.
-#[derive(Debug)]
-pub struct Resolved {
-    /// The tool.
-    pub tool: ToolName,
-    /// The file that declares it.
-    pub source: PathBuf,
-    /// What the launcher gets. `TMPDIR` and its grant are in it.
-    pub spec: LaunchSpec,
-    /// The workspace, opened `O_PATH | O_DIRECTORY`.
-    pub workspace_fd: OwnedFd,
-    /// The working directory, opened `O_PATH | O_DIRECTORY` beneath the workspace.
-    pub cwd_fd: OwnedFd,
-    /// The workspace's canonical path.
-    pub workspace: PathBuf,
-    /// The working directory's canonical path.
-    pub cwd: PathBuf,
-    /// Where `TMPDIR` is to be made while opening.
-    pub tmpdir: PathBuf,
-    /// What the tool reads where it gets pipes.
-    pub stdin: Stdin,
-    /// Whether a pty that cannot be opened gives way to pipes.
-    pub io_fallback: bool,
-    /// Columns, 1..=1000; 0 without a terminal.
-    pub columns: u16,
-    /// Rows, 1..=1000; 0 without a terminal.
-    pub rows: u16,
-    /// How long the session outlives a vanished owner.
-    pub grace: Duration,
-    /// Whom it lives for; a token's `ttl` is set.
-    pub lease: LeaseKind,
-    /// Overall watchdog, at most 30 days.
-    pub timeout: Option<Duration>,
-    /// No-output watchdog, at most 30 days.
-    pub silence: Option<Duration>,
-    /// From the first gentle signal to SIGKILL.
-    pub stop_timeout: Duration,
-    /// `MemoryMax` of the scope, bytes.
-    pub memory_max: Option<u64>,
-    /// `TasksMax` of the scope.
-    pub tasks_max: Option<u64>,
-    /// Size of the output ring, bytes.
-    pub ring_bytes: usize,
-    /// Whether the terminal's controller end may be lent.
-    pub direct: bool,
-    /// Attribution.
-    pub labels: BTreeMap<String, String>,
-    /// A unit that the session ends with.
-    pub bind_unit: Option<UnitName>,
-    /// Whether no other connection may observe the session.
-    pub private: bool,
-    /// Whether a session that is there already will do.
-    pub reuse: bool,
-}
-
-impl Resolved {
-    /// Has pipes in the place of a terminal, and nothing that goes with one.
-    #[must_use]
-    pub fn without_terminal(mut self) -> Self {
-        self.spec.io = Io::Pipe;
-        self.spec.confinement.grants.retain(|grant| grant.target != Target::OwnTerminal);
-        self.spec.environment.insert("TERM".into(), NO_TERMINAL.into());
-        Self { columns: 0, rows: 0, direct: false, ..self }
-    }
-}
 
 /// Judges one request. `tmpdir` is where the session's `TMPDIR` will be; nothing is made.
 ///
@@ -137,7 +68,7 @@ pub fn resolve(
     let tier = tier_for(tool.profile.network(), surroundings, settings)?;
     let numbers = narrow::narrow(request, &tool.declaration, &settings.limits)?;
     let place = Place::open(catalogue, tool, request, surroundings, settings, tmpdir)?;
-    let argv = place.argv(tool, request)?;
+    let (argv, command_source) = place.argv(tool, request, surroundings)?;
     let mut environment = place.environment(tool, request, surroundings)?;
     let (confinement, found_by) = place.confinement(tool, tier, surroundings, settings)?;
     environment.extend(found_by);
@@ -153,7 +84,7 @@ pub fn resolve(
         supervise: None,
     };
     let io = numbers.io;
-    let resolved = assemble(tool, request, numbers, place, spec);
+    let resolved = assemble(tool, request, numbers, place, (spec, command_source));
     Ok(if io == Io::Pipe { resolved.without_terminal() } else { resolved })
 }
 
@@ -252,19 +183,37 @@ impl Place {
         Ok(Self { asked, workspace, cwd, tmpdir: tmpdir.to_owned(), path, values, off_limits })
     }
 
-    fn argv(&self, tool: &Tool, request: &Request) -> Result<Vec<OsString>, Refusal> {
+    /// Program and arguments, and the file that says which program.
+    fn argv(
+        &self,
+        tool: &Tool,
+        request: &Request,
+        surroundings: &Surroundings,
+    ) -> Result<(Vec<OsString>, PathBuf), Refusal> {
         for argument in &request.argv {
             narrow::no_nul("argument", argument)?;
         }
         let appended =
             tool.declaration.arguments.judge(&request.argv, self).map_err(NotPermitted::from)?;
-        let declared =
-            tool.declaration.command.get_ref().iter().map(|part| part.expand(&self.values));
-        let argv: Vec<OsString> = declared.chain(appended).collect();
+        let command = self.command(tool, surroundings)?;
+        let prompt = prompt(tool, request)?;
+        let argv: Vec<OsString> = command.argv.into_iter().chain(appended).chain(prompt).collect();
         match argv.first() {
-            Some(program) if !program.is_empty() => Ok(argv),
+            Some(program) if !program.is_empty() => Ok((argv, command.source)),
             _ => Err(InvalidArgs::NoProgram(tool.name.clone()).into()),
         }
+    }
+
+    fn command(&self, tool: &Tool, surroundings: &Surroundings) -> Result<Command, NotPermitted> {
+        if let Some(agent) = &tool.declaration.agent
+            && let Some(command) =
+                agent.command(tool.name.as_str(), &self.workspace, surroundings)?
+        {
+            return Ok(command);
+        }
+        let declared = tool.declaration.command.get_ref().iter();
+        let argv = declared.map(|part| part.expand(&self.values)).collect();
+        Ok(Command { argv, source: tool.source.clone() })
     }
 
     fn environment(
@@ -323,6 +272,16 @@ impl Inside for Place {
     }
 }
 
+/// The arguments that carry the prompt of an agent.
+fn prompt(tool: &Tool, request: &Request) -> Result<Vec<OsString>, Refusal> {
+    let Some(prompt) = &request.prompt else { return Ok(Vec::new()) };
+    narrow::no_nul("prompt", OsStr::new(prompt))?;
+    let name = tool.name.as_str();
+    let none = || NotPermitted::from(AgentError::NoPrompt(name.to_owned()));
+    let agent = tool.declaration.agent.as_ref().ok_or_else(none)?;
+    Ok(agent.prompt(name, prompt).map_err(NotPermitted::from)?)
+}
+
 /// Counts as execve(2) does, without the pointers: each text with its NUL, a variable with its `=`.
 fn check_size(
     argv: &[OsString],
@@ -341,13 +300,14 @@ fn assemble(
     request: &Request,
     numbers: Narrowed,
     place: Place,
-    spec: LaunchSpec,
+    (spec, command_source): (LaunchSpec, PathBuf),
 ) -> Resolved {
     let Narrowed { io: _, stdin, io_fallback, columns, rows, grace, lease, .. } = numbers;
     let Narrowed { timeout, silence, memory_max, tasks_max, ring_bytes, .. } = numbers;
     Resolved {
         tool: tool.name.clone(),
         source: tool.source.clone(),
+        command_source,
         spec,
         workspace_fd: place.workspace.fd,
         cwd_fd: place.cwd.fd,

@@ -10,7 +10,7 @@ use std::{
 use super::{
     bed::{Bed, refusal, resolved, strings},
     file::FileError,
-    resolve::Resolved,
+    resolved::Resolved,
 };
 use crate::launch::spec::{Access, Network, Slot, Target};
 
@@ -107,17 +107,36 @@ fn it_is_whole() {
         })
         .collect();
     insta::assert_snapshot!(profiles.join("\n"), @r"
+        claude: claude: Claude Code in the workspace
+        codex: codex: Codex in the workspace
         command: workspace, git-config: the workspace, programs of the system, no network; git's configuration
+        gemini: gemini: Gemini CLI in the workspace
         git-add: git: the workspace and its repository
         lazygit: git, git-remote: the workspace and its repository; fetch and push
         log-tail: readonly: the workspace as it is, programs of the system, no network
+        opencode: opencode: OpenCode in the workspace
+        pi: pi: Pi in the workspace
         shell: git: the workspace and its repository
         ");
     let on_pipes = rows.iter().filter(|row| row.io == ["pty", "pipe"]).map(|row| &row.name[..]);
     assert_eq!(on_pipes.collect::<Vec<_>>(), ["command", "log-tail"]);
-    assert_eq!((rows[0].command.len(), rows[0].arguments.as_str()), (0, "any"));
-    assert_eq!(rows[1].command, ["git", "add", "-p"]);
-    assert_eq!(rows[3].arguments, "[-n NUMBER] 1..=8 × path inside the workspace");
+    let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+    assert_eq!((row("command").command.len(), row("command").arguments.as_str()), (0, "any"));
+    assert_eq!(row("git-add").command, ["git", "add", "-p"]);
+    assert_eq!(row("log-tail").arguments, "[-n NUMBER] 1..=8 × path inside the workspace");
+    let agents: Vec<String> = rows
+        .iter()
+        .filter(|row| row.agent)
+        .map(|row| format!("{} {}", row.name, row.prompt))
+        .collect();
+    let expected = [
+        "claude argument",
+        "codex argument",
+        "gemini argument",
+        "opencode argument",
+        "pi terminal",
+    ];
+    assert_eq!(agents, expected);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::{
     broker::name::ToolName,
     launch::spec::Io,
     policy::{
+        agent::Agent,
         arguments::Arguments,
         composition::Composition,
         file::{within, within_option},
@@ -47,6 +48,8 @@ pub struct Declaration {
     /// What arguments a request may add.
     #[serde(default)]
     pub arguments: Arguments,
+    /// What makes an agent of it.
+    pub agent: Option<Agent>,
     /// How input and output may be carried.
     #[serde(default = "only_pty", deserialize_with = "some_io")]
     pub io: Vec<Io>,

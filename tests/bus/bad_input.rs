@@ -119,6 +119,18 @@ async fn what_policy_does_not_permit_is_refused() {
                 "NotPermitted",
                 &["/etc/passwd"],
             ),
+            case(
+                "shell",
+                within(place.path()).with("prompt", "p"),
+                "NotPermitted",
+                &["shell", "prompt"],
+            ),
+            case(
+                "pi",
+                within(place.path()).with("prompt", "p"),
+                "NotPermitted",
+                &["pi", "terminal"],
+            ),
             case("shell", env("LD_PRELOAD"), "NotPermitted", &["LD_PRELOAD"]),
             case("shell", env("CLAUDE_CODE"), "NotPermitted", &["CLAUDE_CODE"]),
             case("shell", env("UNDECLARED"), "NotPermitted", &["UNDECLARED"]),

@@ -131,7 +131,13 @@ fn questions_are_answered_without_a_bus_and_what_needs_one_says_so() {
     assert_eq!(tools.status, Some(0), "{}", tools.stderr);
     let names: Vec<_> =
         tools.json().as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
-    assert_eq!(names, ["command", "git-add", "lazygit", "log-tail", "shell"]);
+    assert_eq!(
+        names,
+        [
+            "claude", "codex", "command", "gemini", "git-add", "lazygit", "log-tail", "opencode",
+            "pi", "shell"
+        ]
+    );
     let explained = place.run(&["explain", "command", "--json", "--", "true"]);
     assert_eq!(explained.status, Some(0), "{}", explained.stderr);
     assert_eq!(explained.json()["argv"], serde_json::json!(["true"]));

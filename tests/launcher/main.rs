@@ -7,6 +7,7 @@ mod degraded;
 mod facts;
 mod loopback;
 mod mounts;
+mod pidfd;
 mod pipes;
 mod protect;
 mod refusals;

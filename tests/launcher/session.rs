@@ -6,7 +6,7 @@ use std::{
     fs::{self, File},
     io::{ErrorKind, Read},
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::{fs::OpenOptionsExt, net::UnixStream, process::CommandExt},
     },
     path::{Path, PathBuf},
@@ -31,7 +31,10 @@ use st2_tools::launch::{
 };
 use tempfile::TempDir;
 
-use crate::stopped::Stopped;
+use crate::{
+    pidfd::{ends_within, open_pidfd, wait_for_end},
+    stopped::Stopped,
+};
 
 /// How long anything may take before a test gives up.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -388,22 +391,4 @@ fn pty() -> (File, OwnedFd) {
 pub fn open_directory(path: &Path) -> OwnedFd {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY;
     File::options().read(true).custom_flags(flags.bits()).open(path).unwrap().into()
-}
-
-/// `None` where the process is gone.
-pub fn open_pidfd(pid: Pid) -> Option<OwnedFd> {
-    // SAFETY: pidfd_open takes numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
-    // SAFETY: a descriptor that the call gives is ours.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).unwrap()) })
-}
-
-/// Waits until a process has ended.
-pub fn wait_for_end(pidfd: &OwnedFd) {
-    assert!(ends_within(pidfd, DEADLINE), "still alive after {DEADLINE:?}");
-}
-
-pub fn ends_within(pidfd: &OwnedFd, time: Duration) -> bool {
-    let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::try_from(time).unwrap()).unwrap() > 0
 }

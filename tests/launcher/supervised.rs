@@ -8,7 +8,10 @@ use nix::{
 };
 use st2_tools::launch::spec::{FromLauncher, Step, Supervise};
 
-use crate::session::{Place, Session, open_pidfd, supervised, wait_for_end};
+use crate::{
+    pidfd::{open_pidfd, wait_for_end},
+    session::{Place, Session, supervised},
+};
 
 /// Starts a supervised probe; gives it and the leader's id.
 fn start(place: &Place, arguments: &[&str]) -> (Session, Pid) {

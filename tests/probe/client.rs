@@ -28,28 +28,33 @@ async fn live(rounds: &str, tool: &str, workspace: &str, argv: &[&str]) -> Done 
         ring_bytes: Some(4 << 20),
         ..OpenOptions::default()
     };
-    eprintln!("open");
+    say("open");
     let opened = client.open(tool, &options).await?;
     let pid = opened.info.number("pid").ok_or("no pid")?;
     let mut token = opened.token;
-    eprintln!("opened {} {pid} {}", opened.session.id(), token.reveal());
+    say(&format!("opened {} {pid} {}", opened.session.id(), token.reveal()));
     let start = Start::Cursor(0);
     let stream = opened.session.attach(&AttachOptions { start, ..Default::default() }).await?;
-    eprintln!("attached");
+    say("attached");
     let (mut shown, mut keys) = stream.into_split();
     let (first, begun) = oneshot::channel();
     tokio::spawn(async move { show(&mut shown, first).await.expect("standard output") });
     begun.await?;
     for round in 0..rounds.parse()? {
-        eprintln!("write");
+        say("write");
         keys.write_all(b"x").await?;
-        eprintln!("wrote");
+        say("wrote");
         opened.session.resize(81 + round, 25).await?;
-        eprintln!("resized");
+        say("resized");
         token = client.claim(&token).await?.token;
-        eprintln!("claimed {}", token.reveal());
+        say(&format!("claimed {}", token.reveal()));
     }
     pending().await
+}
+
+/// Says a step whole or, where this is killed, not at all: in one write(2).
+fn say(step: &str) {
+    std::io::stderr().write_all(format!("{step}\n").as_bytes()).expect("standard error");
 }
 
 /// Shows what is read; tells when it begins.

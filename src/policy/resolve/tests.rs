@@ -2,10 +2,12 @@ use std::fs;
 
 use super::*;
 use crate::{
+    broker::name::UnitName,
     config::Overrides,
-    launch::spec::{Io, Network},
+    launch::spec::{Io, Network, Target},
     policy::{
         bed::{Bed, PROFILE, refusal, resolved, strings},
+        request::{LeaseKind, Stdin},
         surroundings::Kernel,
     },
 };

@@ -111,7 +111,7 @@ fn a_tier_grants_what_it_can_and_is_named_where_it_cannot() {
             .map(|number| {
                 let resolved = bed.resolve(&format!("t{number}"), &bed.request());
                 let count =
-                    |it: crate::policy::resolve::Resolved| it.spec.confinement.sockets.len();
+                    |it: crate::policy::resolved::Resolved| it.spec.confinement.sockets.len();
                 resolved.map_or_else(|refused| bed.words(&refused), |it| count(it).to_string())
             })
             .collect();

@@ -78,7 +78,7 @@ fn what_breaks_a_rule_is_refused_by_place_and_rule() {
         ]
         .join("\n"),
         @r#"
-        x.toml:3:1: key "colour": unknown field `colour`, expected one of `title`, `command`, `arguments`, `io`, `direct`, `profile`, `grants`, `sockets`, `path`, `environment`, `pass_environment`, `workspace`, `grace_ms`, `timeout_ms`, `silence_timeout_ms`, `stop_timeout_ms`, `memory_max`, `tasks_max`, `open_files`, `umask`
+        x.toml:3:1: key "colour": unknown field `colour`, expected one of `title`, `command`, `arguments`, `agent`, `io`, `direct`, `profile`, `grants`, `sockets`, `path`, `environment`, `pass_environment`, `workspace`, `grace_ms`, `timeout_ms`, `silence_timeout_ms`, `stop_timeout_ms`, `memory_max`, `tasks_max`, `open_files`, `umask`
         x.toml:3:13: key "arguments": invalid value: string "some", expected "none", "any" or a table with options and operands
         x.toml:3:13: key "arguments": invalid type: integer `1`, expected "none", "any" or a table with options and operands
         x.toml:4:11: key "arguments.options": option "n" is not -x, --name, or one of these with =NUMBER, =WORD, ' NUMBER' or ' WORD'
