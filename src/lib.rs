@@ -23,8 +23,9 @@
 //! service manager or a terminal. [`bus`] translates, [`policy`] is data until the last step. [`daemon`] composes these
 //! for `st2-toolsd`, and for the broker that the command brings where there is no bus.
 //!
-//! [`client`] stands alone: the contract as another program sees it. [`cli`] is the command, made of that. [`config`] is
-//! what the broker may be told. [`doctor`] looks at the machine as a broker would and says what sessions get on it.
+//! [`client`] stands alone: the contract as another program sees it. [`agents`] is the MCP server for agents, and [`cli`] the
+//! command, both made of that. [`config`] is what the broker may be told. [`doctor`] looks at the machine as a broker would
+//! and says what sessions get on it.
 //!
 //! # The life of a session
 //!

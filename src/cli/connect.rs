@@ -25,7 +25,42 @@ pub(super) struct Reached {
     pub(super) embedded: Option<EmbeddedBroker>,
 }
 
+/// A broker that is there for as long as this program is.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// A client of it.
+    pub(super) client: Client,
+    /// The broker, where it is ours.
+    embedded: Option<EmbeddedBroker>,
+}
+
+impl Held {
+    /// Ends it, where it is ours; waits until nothing of it is left.
+    pub(super) async fn end(self) -> Result<(), CliError> {
+        match self.embedded {
+            Some(broker) => broker.end().await,
+            None => Ok(()),
+        }
+    }
+}
+
 impl Reach {
+    /// Holds a broker: that on the user bus, or an embedded one where no bus leads to a broker.
+    pub(super) async fn hold(&self) -> Result<Held, CliError> {
+        let greet = async |client: &Client| {
+            client.manager().version().await?;
+            Ok(client.clone())
+        };
+        let failed = |source| CliError::Client(source);
+        let absent = match self.ask_bus(greet, failed).await? {
+            Asked::Answered(client) => return Ok(Held { client, embedded: None }),
+            Asked::Absent(why) => why,
+        };
+        say(&format!("using an embedded broker: {}", visible(&absent.to_string())));
+        let (client, broker) = self.ask_embedded(absent, greet, failed).await?;
+        Ok(Held { client, embedded: Some(broker) })
+    }
+
     /// A client of the broker on the user bus. It need not run: the bus may start it.
     pub(super) async fn bus(&self) -> Result<Client, CliError> {
         let connection =

@@ -16,7 +16,7 @@ const HEADER: [&str; 3] = ["CHECK", "VERDICT", "FOUND"];
 
 /// Looks, and tells.
 pub(super) async fn doctor(_: Args, output: Output) -> Result<Status, CliError> {
-    let facts = doctor::gather().await.map_err(|source| CliError::Doctor { source })?;
+    let facts = doctor::gather().await.map_err(|source| CliError::Surroundings { source })?;
     let diagnosis = doctor::judge(&facts);
     output.print(|| json(&diagnosis), || text(&diagnosis))?;
     Ok(if diagnosis.tier.is_some() { Status::SUCCESS } else { Status::FAILURE })

@@ -2,9 +2,9 @@
 
 use std::{io, io::Write, path::PathBuf};
 
-use super::{human::visible, status::Status};
+use super::{human::visible, mcp::McpSettingsError, status::Status};
 use crate::{
-    agents::identity::CatalogError,
+    agents::{identity::CatalogError, serve::ServeError},
     client::{ClientError, Refusal, SessionId},
     policy::surroundings::SurroundingsError,
 };
@@ -35,7 +35,7 @@ pub(super) enum CliError {
     Session { id: SessionId, unit: Option<String>, source: ClientError },
     /// Whose sessions they would be cannot be found out.
     #[error(transparent)]
-    Doctor { source: SurroundingsError },
+    Surroundings { source: SurroundingsError },
     /// The agent's catalogue gives no workspace.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -60,6 +60,12 @@ pub(super) enum CliError {
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {source}")]
     Output { source: io::Error },
+    /// What the MCP server may be told is not understood.
+    #[error("{0}")]
+    McpSettings(#[source] McpSettingsError),
+    /// The MCP client was not served.
+    #[error(transparent)]
+    Mcp(#[from] ServeError),
     /// A token cannot be kept.
     #[error("cannot keep the token in {}: {source}", path.display())]
     Token { path: PathBuf, source: io::Error },

@@ -32,6 +32,7 @@ mod json;
 mod keys;
 mod kill;
 mod list;
+mod mcp;
 mod modes;
 mod open;
 mod open_args;
@@ -88,12 +89,13 @@ enum Command {
     Kill(kill::Args),
     Tools(tools::Args),
     Explain(explain::Args),
+    Mcp(mcp::Args),
     Events(events::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
 
-/// Runs the command line of this program; `embedded` is the broker that `run`, `tools` and `explain` fall back to.
+/// Runs the command line of this program; `embedded` is the broker that `run`, `mcp`, `tools` and `explain` fall back to.
 #[must_use]
 pub fn main(embedded: Option<Embedded>) -> ExitCode {
     let cli = Cli::parse();
@@ -129,6 +131,7 @@ async fn perform(cli: Cli, embedded: Option<Embedded>) -> Result<Status, CliErro
         Command::Kill(args) => kill::kill(args, &reach, output).await,
         Command::Tools(args) => tools::tools(args, &reach, output).await,
         Command::Explain(args) => explain::explain(args, &reach, output).await,
+        Command::Mcp(args) => mcp::mcp(args, &reach).await,
         Command::Events(args) => events::events(args, &reach, output).await,
         Command::Doctor(args) => doctor::doctor(args, output).await,
         Command::Completions(args) => completions::completions(&args),

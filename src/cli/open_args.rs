@@ -148,13 +148,14 @@ fn stdin() -> impl TypedValueParser<Value = Stdin> {
 }
 
 /// The workspace that an agent's catalogue declares, where there is a catalogue.
-fn declared(agent: Option<&Identity>) -> Result<Option<PathBuf>, CliError> {
+pub(super) fn declared(agent: Option<&Identity>) -> Result<Option<PathBuf>, CliError> {
     let Some(agent) = agent else { return Ok(None) };
     let catalog = identity::catalog()?;
     Ok(catalog.map(|catalog| identity::workspace(&catalog, agent)).transpose()?)
 }
 
-fn labels(
+/// The labels that are given, with those of an identity.
+pub(super) fn labels(
     given: Vec<(String, String)>,
     agent: Option<&Identity>,
 ) -> Result<BTreeMap<String, String>, CliError> {

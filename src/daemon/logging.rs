@@ -9,6 +9,8 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, registry, util::S
 pub fn log() {
     let filter =
         EnvFilter::try_from_env("ST2_TOOLS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    // What the MCP server's library says below this level holds whole messages, and with them terminal content.
+    let filter = filter.add_directive("rmcp=error".parse().expect("the directive is well formed"));
     let journal = if stderr_is_journal() { tracing_journald::layer().ok() } else { None };
     // Without a prefix, ST2_SESSION in the code is ST2_SESSION in the journal.
     let journal =

@@ -1,0 +1,110 @@
+"""The tool `process`."""
+
+import anyio
+
+from harness import host, lives
+
+
+async def the_list_is_of_this_server_newest_first():
+    async with host() as one:
+        ids = [await one.start("sleep", "1000", task=f"t{n}") for n in range(3)]
+        listed = (await one.process("list"))["sessions"]
+        assert [session["sessionId"] for session in listed] == ids[::-1]
+        only = (await one.process("list", task="t1"))["sessions"]
+        assert [session["sessionId"] for session in only] == [ids[1]] and only[0]["task"] == "t1"
+        assert (await one.process("list", task="none"))["sessions"] == []
+        for id in ids:
+            await one.process("kill", id)
+
+
+async def a_log_is_read_by_line():
+    async with host() as one:
+        session = (await one.exec("sh", "-c", "seq 0 499; printf unfinished"))["sessionId"]
+        last = await one.process("log", session)
+        assert (last["totalLines"], last["offset"], last["truncated"]) == (501, 301, True), last
+        assert last["output"].startswith("301\n") and last["output"].endswith("499\nunfinished")
+        some = await one.process("log", session, offset=10, limit=3)
+        assert (some["output"], some["offset"]) == ("10\n11\n12\n", 10)
+        assert (await one.process("log", session, offset=9999))["output"] == ""
+        assert await one.process("log", session) == last, "reading changes nothing"
+        await one.refuses("process", action="log", sessionId=session, limit=2001)
+
+
+async def keys_are_sent_after_bytes_after_text():
+    async with host() as one:
+        script = "stty raw -echo; echo ready; dd bs=1 count=9 2>/dev/null | od -An -tx1"
+        session = await one.start("sh", "-c", script)
+        await one.shows(session, "ready")
+        await one.process("send-keys", session, literal="hi", hex=["00", "ff"], keys=["C-c", "Up", "^X"], delayMs=1)
+        await one.ends(session)
+        assert "68 69 00 ff 03 1b 5b 41 18" in await one.everything(session)
+
+
+async def application_cursor_keys_follow_the_mode_of_the_screen():
+    async with host() as one:
+        script = "stty raw -echo; printf '\\033[?1hready'; dd bs=1 count=6 2>/dev/null | od -An -tx1"
+        session = await one.start("sh", "-c", script)
+        await one.shows(session, "ready")
+        await one.process("send-keys", session, keys=["up", "home"])
+        await one.ends(session)
+        assert "1b 4f 41 1b 4f 48" in await one.everything(session)
+
+
+async def a_paste_is_marked_where_the_program_asked():
+    async with host() as one:
+        for asked, options, expected in [
+            ("\\033[?2004h", {}, "1b 5b 32 30 30 7e 61 62 1b 5b 32 30 31 7e"),
+            ("", {}, "61 62"),
+            ("", {"bracketed": True}, "1b 5b 32 30 30 7e 61 62 1b 5b 32 30 31 7e"),
+            ("\\033[?2004h", {"bracketed": False}, "61 62"),
+        ]:
+            count = len(expected.split())
+            script = f"stty raw -echo; printf '{asked}ready'; dd bs=1 count={count} 2>/dev/null | od -An -v -tx1"
+            session = await one.start("sh", "-c", script)
+            await one.shows(session, "ready")
+            await one.process("paste", session, text="ab", **options)
+            await one.ends(session)
+            text = await one.everything(session)
+            assert expected in " ".join(text.split()), (asked, options, text)
+        session = await one.start("cat")
+        message = await one.fails(
+            "process", "SESSION_WRITE_FAILED", action="paste", sessionId=session, text="a\u001b[201~b")
+        assert "paste" in message
+        await one.process("kill", session)
+
+
+async def the_end_of_input_is_told_to_a_terminal_and_to_a_reader_of_keys_not():
+    async with host() as one:
+        session = await one.start("cat")
+        await one.process("write", session, data="line\r", eof=True)
+        assert (await one.ends(session))["exitCode"] == 0
+        session = await one.start("sh", "-c", "stty raw; echo ready; exec cat")
+        await one.shows(session, "ready")
+        await one.fails("process", "SESSION_WRITE_FAILED", action="write", sessionId=session, data="", eof=True)
+        await one.process("kill", session)
+
+
+async def clear_forgets_what_has_ended_and_remove_ends_what_has_not():
+    async with host() as one:
+        ended = (await one.exec("true"))["sessionId"]
+        running = await one.start("sleep", "1000")
+        assert (await one.process("clear"))["cleared"] == 1
+        assert [session["sessionId"] for session in (await one.process("list"))["sessions"]] == [running]
+        await one.fails("process", "SESSION_NOT_FOUND", action="poll", sessionId=ended)
+        removed = await one.process("remove", running)
+        assert removed["removed"] and removed["session"]["signal"] == "SIGKILL", removed
+        assert not lives(removed["session"]["pid"])
+        await one.fails("process", "SESSION_NOT_FOUND", action="log", sessionId=running)
+        assert (await one.process("list"))["sessions"] == []
+
+
+async def a_session_that_waits_for_input_says_so():
+    async with host() as one:
+        waits = await one.start("sh", "-c", "printf 'name? '; read x")
+        await one.shows(waits, "name?")
+        first = (await one.session("status", waits))["session"]
+        assert first["waitingForInput"] is False, "it wrote just now"
+        with anyio.fail_after(40):
+            while not (await one.session("status", waits))["session"]["waitingForInput"]:
+                await anyio.sleep(0.2)
+        await one.process("kill", waits)
