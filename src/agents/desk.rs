@@ -149,27 +149,12 @@ impl Desk {
         if let Some(entry) = self.roster.get(opened.session.id().as_str()) {
             return Ok(Found { entry, reused: true });
         }
-        let prompted = options.prompt.is_some();
         let facts = facts(&opened, program, options.labels).await?;
-        let facts = Facts { prompted, ..facts };
         let text_bytes = usize::try_from(self.settings.limits.text_bytes).unwrap_or(usize::MAX);
         let entry = Arc::new(Entry::new(opened.session, facts, text_bytes));
         self.roster.add(entry.clone());
         tokio::spawn(follow(entry.clone(), self.read_wait));
         Ok(Found { entry, reused: false })
-    }
-
-    /// The session of this server that an open of this tool there means, if it lives.
-    pub async fn healthy(&self, tool: &str, options: &OpenOptions) -> Option<Arc<Entry>> {
-        let program = self.program(tool, options).await;
-        let is_same = |entry: &Arc<Entry>| {
-            let facts = &entry.facts;
-            facts.agent == tool
-                && options.workspace.as_ref() == Some(&facts.root)
-                && facts.program == program
-                && !entry.has_ended()
-        };
-        self.roster.labelled(&BTreeMap::new()).into_iter().find(is_same)
     }
 
     /// The file that the tool's command is.

@@ -34,8 +34,6 @@ pub struct Facts {
     pub pid: Option<u64>,
     /// µs since the epoch.
     pub created_usec: u64,
-    /// Whether a prompt is part of its command.
-    pub prompted: bool,
     /// Attribution.
     pub labels: BTreeMap<String, String>,
     /// Whether it has pipes and no terminal.

@@ -49,19 +49,13 @@ fn options(desk: &Desk, root: &Path, arguments: &Open) -> OpenOptions {
     OpenOptions { reuse: true, io_fallback, ..desk.options(root, labels) }
 }
 
-/// Opens without a prompt. The broker compares whole commands, and a prompt may be part of one: so a session of this
-/// server that was given one is found here.
+/// Opens, or takes what is there.
 async fn open_plain(
     desk: &Arc<Desk>,
     tool: &str,
     options: OpenOptions,
     call: &Call,
 ) -> Result<Found, Failure> {
-    if let Some(entry) = desk.healthy(tool, &options).await
-        && entry.facts.prompted
-    {
-        return Ok(Found { entry, reused: true });
-    }
     let not_permitted = Code::InvalidAgentConfig;
     desk.open(Opening { tool: tool.to_owned(), options, not_permitted }, call).await
 }
@@ -75,11 +69,8 @@ async fn open_prompted(
     call: &Call,
 ) -> Result<Found, Failure> {
     let way = Way::of(desk, tool).await?;
-    if way == Way::Argument && desk.healthy(tool, &options).await.is_none() {
-        let options = OpenOptions { reuse: false, prompt: Some(prompt.to_owned()), ..options };
-        return open_plain(desk, tool, options, call).await;
-    }
-    let found = open_plain(desk, tool, options, call).await?;
+    let argument = (way == Way::Argument).then(|| prompt.to_owned());
+    let found = open_plain(desk, tool, OpenOptions { prompt: argument, ..options }, call).await?;
     if way == Way::Terminal && !found.reused {
         type_prompt(&found.entry, prompt, call).await?;
     }

@@ -8,8 +8,8 @@ use super::{
 };
 
 impl Broker {
-    /// The session that an open may be answered with instead of a new one: the opener's own, of the same tool, argv,
-    /// workspace, io and `agent` label, on the same kind of lease, private where that is asked, and healthy: it runs,
+    /// The session that an open may be answered with instead of a new one: the opener's own, of the same tool,
+    /// argv without a prompt, workspace, io and `agent` label, on the same kind of lease, private where that is asked, and healthy: it runs,
     /// or else is on its way. One that is ending never is.
     #[must_use]
     pub fn reusable(&self, wanted: &Facts, wish: &LeaseWish) -> Option<&SessionId> {
@@ -45,8 +45,11 @@ fn rank(phase: &Phase) -> Option<u8> {
 /// Whether what is there is what is asked for.
 fn is_same(there: &Facts, wanted: &Facts) -> bool {
     let agent = |facts: &Facts| facts.labels.get("agent").cloned();
+    let command = |facts: &Facts| {
+        facts.command[..facts.command.len().saturating_sub(facts.prompt_words)].to_vec()
+    };
     there.tool == wanted.tool
-        && there.command == wanted.command
+        && command(there) == command(wanted)
         && there.workspace == wanted.workspace
         && there.io == wanted.io
         && agent(there) == agent(wanted)
@@ -119,6 +122,11 @@ mod tests {
         ] {
             assert_eq!(broker.reusable(&other, &LeaseWish::Caller), None, "{other:?}");
         }
+        let prompted = wanted(|facts| {
+            facts.command.extend(["--".into(), "say it again".into()]);
+            facts.prompt_words = 2;
+        });
+        assert_eq!(broker.reusable(&prompted, &LeaseWish::Caller), Some(&a), "but for its prompt");
         let ttl = Duration::from_secs(60);
         assert_eq!(broker.reusable(&same, &LeaseWish::Token { ttl }), None);
         broker.on(&a, Event::KillRequested { requester: String::new() }, NOW);

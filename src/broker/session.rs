@@ -27,6 +27,8 @@ pub struct Facts {
     pub tool: ToolName,
     /// Its whole argv.
     pub command: Vec<OsString>,
+    /// How many of its last arguments are an agent's prompt.
+    pub prompt_words: usize,
     /// Its workspace.
     pub workspace: PathBuf,
     /// Its working directory.

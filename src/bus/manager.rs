@@ -127,8 +127,8 @@ impl Manager {
     /// q and rows q (1 to 1000; 80 and 24), term s, lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t,
     /// timeout_ms t and silence_timeout_ms t (life, and time without output; 0 is none), ring_bytes t (4096 to
     /// 4194304), memory_max t, tasks_max t, labels a{ss} (at most 16), bind_unit s (a unit that is active; the session
-    /// ends when it stops), private b, reuse b (take the caller's own session of the same tool, argv, workspace, io,
-    /// "agent" label and kind of lease, if one runs or is being opened). A request only narrows what the tool declares.
+    /// ends when it stops), private b, reuse b (take the caller's own session of the same tool, argv but for a prompt, workspace,
+    /// io, "agent" label and kind of lease, if one runs or is being opened). A request only narrows what the tool declares.
     ///
     /// Info: id s, unit s, pid u, token s (claims the lease), reused b, io s, io_fallback b (only where pipes took the
     /// place of a pty: true), confinement a{sv}, columns q, rows q (both 0 without a terminal).

@@ -114,6 +114,7 @@ fn facts(opener: Connection, id: SessionId, resolved: &Resolved, now: Now) -> Fa
         opener,
         tool,
         command: resolved.spec.argv.clone(),
+        prompt_words: resolved.prompt_words,
         workspace: resolved.workspace.clone(),
         cwd: resolved.cwd.clone(),
         io: resolved.spec.io,

@@ -68,7 +68,7 @@ pub fn resolve(
     let tier = tier_for(tool.profile.network(), surroundings, settings)?;
     let numbers = narrow::narrow(request, &tool.declaration, &settings.limits)?;
     let place = Place::open(catalogue, tool, request, surroundings, settings, tmpdir)?;
-    let (argv, command_source) = place.argv(tool, request, surroundings)?;
+    let (argv, origin) = place.argv(tool, request, surroundings)?;
     let mut environment = place.environment(tool, request, surroundings)?;
     let (confinement, found_by) = place.confinement(tool, tier, surroundings, settings)?;
     environment.extend(found_by);
@@ -84,7 +84,7 @@ pub fn resolve(
         supervise: None,
     };
     let io = numbers.io;
-    let resolved = assemble(tool, request, numbers, place, (spec, command_source));
+    let resolved = assemble(tool, request, numbers, place, (spec, origin));
     Ok(if io == Io::Pipe { resolved.without_terminal() } else { resolved })
 }
 
@@ -148,6 +148,14 @@ pub(super) fn find<'c>(catalogue: &'c Catalogue, name: &str) -> Result<&'c Tool,
     }
 }
 
+/// What argv does not tell of itself.
+struct Origin {
+    /// The file that says which program.
+    command_source: PathBuf,
+    /// How many arguments, the last, are a prompt.
+    prompt_words: usize,
+}
+
 /// Where a session will be.
 struct Place {
     asked: PathBuf,
@@ -183,13 +191,13 @@ impl Place {
         Ok(Self { asked, workspace, cwd, tmpdir: tmpdir.to_owned(), path, values, off_limits })
     }
 
-    /// Program and arguments, and the file that says which program.
+    /// Program and arguments, and where they are from.
     fn argv(
         &self,
         tool: &Tool,
         request: &Request,
         surroundings: &Surroundings,
-    ) -> Result<(Vec<OsString>, PathBuf), Refusal> {
+    ) -> Result<(Vec<OsString>, Origin), Refusal> {
         for argument in &request.argv {
             narrow::no_nul("argument", argument)?;
         }
@@ -197,9 +205,10 @@ impl Place {
             tool.declaration.arguments.judge(&request.argv, self).map_err(NotPermitted::from)?;
         let command = self.command(tool, surroundings)?;
         let prompt = prompt(tool, request)?;
+        let origin = Origin { command_source: command.source, prompt_words: prompt.len() };
         let argv: Vec<OsString> = command.argv.into_iter().chain(appended).chain(prompt).collect();
         match argv.first() {
-            Some(program) if !program.is_empty() => Ok((argv, command.source)),
+            Some(program) if !program.is_empty() => Ok((argv, origin)),
             _ => Err(InvalidArgs::NoProgram(tool.name.clone()).into()),
         }
     }
@@ -300,14 +309,15 @@ fn assemble(
     request: &Request,
     numbers: Narrowed,
     place: Place,
-    (spec, command_source): (LaunchSpec, PathBuf),
+    (spec, origin): (LaunchSpec, Origin),
 ) -> Resolved {
     let Narrowed { io: _, stdin, io_fallback, columns, rows, grace, lease, .. } = numbers;
     let Narrowed { timeout, silence, memory_max, tasks_max, ring_bytes, .. } = numbers;
     Resolved {
         tool: tool.name.clone(),
         source: tool.source.clone(),
-        command_source,
+        command_source: origin.command_source,
+        prompt_words: origin.prompt_words,
         spec,
         workspace_fd: place.workspace.fd,
         cwd_fd: place.cwd.fd,

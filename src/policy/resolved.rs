@@ -21,6 +21,8 @@ pub struct Resolved {
     pub source: PathBuf,
     /// The file that says which command it is: for an agent, possibly the project's or the user's.
     pub command_source: PathBuf,
+    /// How many of the last arguments are an agent's prompt.
+    pub prompt_words: usize,
     /// What the launcher gets. `TMPDIR` and its grant are in it.
     pub spec: LaunchSpec,
     /// The workspace, opened `O_PATH | O_DIRECTORY`.

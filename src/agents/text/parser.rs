@@ -2,8 +2,10 @@
 
 use super::{sequence::Interpreter, writer::Writer};
 
-/// How much is given to the parser at once: it looks through all of it for each byte that is not UTF-8.
+/// How much is given to the parser at once, bytes.
 const MAX_PIECE: usize = 1 << 10;
+/// What stands for bytes that are not UTF-8.
+const REPLACEMENT: &str = "\u{fffd}";
 /// How much of the output a string (a title, say) may take that does not end: then it is taken for text.
 const MAX_STRING: usize = 64 << 10;
 
@@ -35,25 +37,27 @@ impl Parser {
         self.interpreter.writer.preview()
     }
 
-    /// Takes the next bytes of output.
+    /// Takes the next bytes of output. The parser of the crate is given whole characters only: of one that is split it
+    /// loses its neighbour.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        while !self.partial.is_empty() && !rest.is_empty() {
-            self.partial.push(rest[0]);
-            rest = &rest[1..];
-            if incomplete(&self.partial) == 0 {
-                let piece = std::mem::take(&mut self.partial);
-                self.advance(&piece);
+        let mut joined = std::mem::take(&mut self.partial);
+        let bytes = match joined.is_empty() {
+            true => bytes,
+            false => {
+                joined.extend_from_slice(bytes);
+                &joined
             }
-        }
-        while !rest.is_empty() {
-            let piece = piece(rest);
-            if piece.is_empty() {
-                self.partial.extend_from_slice(rest);
-                return;
+        };
+        let mut left = bytes.len();
+        for chunk in bytes.utf8_chunks() {
+            let (valid, invalid) = (chunk.valid(), chunk.invalid());
+            left -= valid.len() + invalid.len();
+            pieces(valid).for_each(|piece| self.advance(piece, piece.len()));
+            if left == 0 && is_beginning(invalid) {
+                self.partial = invalid.to_vec();
+            } else if !invalid.is_empty() {
+                self.advance(REPLACEMENT, invalid.len());
             }
-            self.advance(piece);
-            rest = &rest[piece.len()..];
         }
     }
 
@@ -71,19 +75,20 @@ impl Parser {
         self.interpreter.reset();
     }
 
+    /// Gives up on the rest of a character.
     fn flush(&mut self) {
         let partial = std::mem::take(&mut self.partial);
         if !partial.is_empty() {
-            self.interpreter.writer.offset += partial.len() as u64;
-            self.interpreter.writer.print(char::REPLACEMENT_CHARACTER);
+            self.advance(REPLACEMENT, partial.len());
         }
     }
 
-    fn advance(&mut self, piece: &[u8]) {
-        self.interpreter.writer.offset += piece.len() as u64;
+    /// Takes a piece of text that so many bytes of output were.
+    fn advance(&mut self, piece: &str, bytes: usize) {
+        self.interpreter.writer.offset += bytes as u64;
         self.interpreter.moved = false;
-        self.parser.advance(&mut self.interpreter, piece);
-        self.silent = if self.interpreter.moved { 0 } else { self.silent + piece.len() };
+        self.parser.advance(&mut self.interpreter, piece.as_bytes());
+        self.silent = if self.interpreter.moved { 0 } else { self.silent + bytes };
         if self.silent > MAX_STRING {
             self.parser = vte::Parser::new();
             self.silent = 0;
@@ -91,24 +96,22 @@ impl Parser {
     }
 }
 
-/// The next piece: to the end of a line, or as much as is given at once, without the beginning of a character at its end.
-fn piece(bytes: &[u8]) -> &[u8] {
-    let most = &bytes[..bytes.len().min(MAX_PIECE)];
-    match memchr::memchr(b'\n', most) {
-        Some(at) => &most[..=at],
-        None => &most[..most.len() - incomplete(most)],
-    }
+/// A text in pieces: each to the end of a line, or as much as is given at once.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = rest.len().min(MAX_PIECE);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let end = memchr::memchr(b'\n', &rest.as_bytes()[..end]).map_or(end, |at| at + 1);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
-/// How many bytes at the end are the beginning of a character.
-fn incomplete(bytes: &[u8]) -> usize {
-    let lengths = bytes.iter().rev().take(3).zip(1..);
-    let lead = lengths.map(|(&byte, length)| (byte, length)).find(|(byte, _)| byte & 0xc0 != 0x80);
-    let wanted = |byte| match byte {
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => 1,
-    };
-    lead.filter(|&(byte, length)| wanted(byte) > length).map_or(0, |(_, length)| length)
+/// Whether these bytes may yet become a character.
+fn is_beginning(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -329,6 +329,21 @@ fn surroundings() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(pieces, 1..4).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn what_is_not_utf_8_is_shown_as_one_wherever_it_is_cut() {
+    for bytes in
+        [&[0xc2, 0xc2, 0xc2][..], b"\xe2\x82a\xf0\x9f\xc2", b"\xf0\x9f\x98\x80\xe2\x28\xa1"]
+    {
+        let expected = format!("{}\n", String::from_utf8_lossy(bytes));
+        for at in 0..=bytes.len() {
+            for from in 0..=at {
+                let pieces = [&bytes[..from], &bytes[from..at], &bytes[at..]];
+                assert_eq!(read(&pieces, false).trim_end(), expected.trim_end(), "{from} {at}");
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn the_text_does_not_depend_on_how_it_is_fed(bytes in anything(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 2)) {

@@ -18,6 +18,7 @@ pub(in crate::broker) fn facts(id: &str, opener: &str) -> Facts {
         opener: Connection::new(opener),
         tool,
         command: vec!["sh".into()],
+        prompt_words: 0,
         workspace: "/w".into(),
         cwd: "/w".into(),
         io: Io::Pty,
