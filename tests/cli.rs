@@ -2,6 +2,8 @@
 //! (odd ends, cut streams, a broker that vanishes), and exactly what reaches the bus.
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+#[path = "cli/agent.rs"]
+mod agent;
 #[path = "cli/bus.rs"]
 mod bus;
 #[path = "cli/fake.rs"]

@@ -49,7 +49,7 @@ fn attaching_and_detaching_leaves_no_descriptor() {
         let running = descriptors();
         for round in 0..500 {
             let mode = if round % 2 == 0 { Mode::Control } else { Mode::Observe };
-            let stream = tool.terminal.attach(mode, Framing::Raw(Replay::Retained)).unwrap();
+            let stream = tool.terminal.attach("", mode, Framing::Raw(Replay::Retained)).unwrap();
             if round % 3 == 0 {
                 tool.terminal.write(b"x").unwrap();
             }
@@ -74,7 +74,7 @@ fn dropping_a_running_session_leaves_no_descriptor() {
             let tool = Tool::start("exec cat", Terminal::MIN_RING);
             let _streams: Vec<_> = (0..4)
                 .map(|_| {
-                    tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap()
+                    tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Retained)).unwrap()
                 })
                 .collect();
             tool.terminal.write(b"x").unwrap();
@@ -97,7 +97,9 @@ fn a_flood_that_nobody_reads_stays_within_its_bounds() {
         let mut tool =
             Tool::start_in("stty opost onlcr; yes | head -c 64M", Terminal::MAX_RING, &pool);
         let stalled: Vec<_> = (0..4)
-            .map(|_| tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap())
+            .map(|_| {
+                tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap()
+            })
             .collect();
         let before = resident();
         let mut peak = 0;
@@ -157,7 +159,7 @@ fn a_session_without_output_uses_no_processor_time() {
     block_on(async {
         let tool = Tool::start("exec <&- >&- 2>&-; exec sleep 1000", Terminal::MIN_RING);
         let _observer =
-            tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
+            tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
         let used = processor_time();
         let quiet = tool.terminal.read_wait(0, 1, Duration::from_millis(500)).await.unwrap();
         assert!(quiet.bytes.is_empty() && !quiet.eof);

@@ -11,6 +11,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     str::FromStr,
+    thread,
 };
 
 use kdl::{KdlDocument, KdlNode};
@@ -18,9 +19,13 @@ use kdl::{KdlDocument, KdlNode};
 /// Longest name of a host and of an identity, bytes.
 const NAME_MAX: usize = 64;
 /// Longest declaration, bytes.
-const FILE_MAX: u64 = 256 * 1024;
+const FILE_MAX: u64 = 64 * 1024;
 /// Deepest nesting: the parser goes down as far as the text does.
 const DEPTH_MAX: usize = 24;
+/// Stack of the parser, bytes: it also goes down with each fault that it passes over, of which each byte may be one. Up to
+/// 1.6 KiB a byte were seen without optimisation; what is not used is not there.
+const STACK: usize = 8 << 20;
+const STACK_PER_BYTE: usize = 4 << 10;
 /// Names another catalogue.
 pub const CATALOG_VARIABLE: &str = "ST2_TOOLS_CATALOG";
 
@@ -109,6 +114,9 @@ pub enum DeclarationFault {
         /// What its path says.
         expected: String,
     },
+    /// Which counts is not said.
+    #[error("a second {0}, where one is expected")]
+    Twice(&'static str),
     /// It has none.
     #[error("the agent declares no workspace")]
     NoWorkspace,
@@ -180,9 +188,22 @@ pub fn workspace(catalog: &Path, identity: &Identity) -> Result<PathBuf, Catalog
             return Err(CatalogError::Declaration { file, line: None, fault });
         }
     };
-    declared(&text, identity).map_err(|(offset, fault)| {
+    let parsed = match with_stack(text.len(), || declared(&text, identity)) {
+        Ok(parsed) => parsed,
+        Err(source) => return Err(CatalogError::Read { file, source }),
+    };
+    parsed.map_err(|(offset, fault)| {
         let line = offset.map(|offset| line_of(&text, offset));
         CatalogError::Declaration { file, line, fault }
+    })
+}
+
+/// Does it on a stack that is enough to parse so many bytes.
+fn with_stack<T: Send>(bytes: usize, parse: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let stack = thread::Builder::new().stack_size(STACK + STACK_PER_BYTE * bytes);
+        let parser = stack.spawn_scoped(scope, parse)?;
+        parser.join().map_err(|_| io::Error::other("the parser panicked"))
     })
 }
 
@@ -222,14 +243,10 @@ fn declared(text: &str, identity: &Identity) -> Result<PathBuf, Fault> {
         let second = agents.get(1).map(|node| node.span().offset());
         return Err((second, DeclarationFault::Agents(agents.len())));
     };
-    let host = agent.children().and_then(|children| children.get("host"));
-    for (what, node, expected) in
-        [("agent", Some(agent), &identity.name), ("host", host, &identity.host)]
-    {
-        agrees(what, node, expected)?;
-    }
+    agrees("agent", Some(agent), &identity.name)?;
+    agrees("host", only(agent, "host")?, &identity.host)?;
     let at = |node: &KdlNode| Some(node.span().offset());
-    let node = agent.children().and_then(|children| children.get("workspace"));
+    let node = only(agent, "workspace")?;
     let node = node.ok_or_else(|| (at(agent), DeclarationFault::NoWorkspace))?;
     let workspace = match node.entries() {
         [entry] if entry.name().is_none() => entry.value().as_string(),
@@ -243,9 +260,21 @@ fn declared(text: &str, identity: &Identity) -> Result<PathBuf, Fault> {
     Err((at(node), DeclarationFault::NotADirectory(workspace)))
 }
 
+/// The child of this name, if there is one.
+fn only<'a>(agent: &'a KdlNode, what: &'static str) -> Result<Option<&'a KdlNode>, Fault> {
+    let children = agent.children().map(KdlDocument::nodes).unwrap_or_default();
+    let mut named = children.iter().filter(|node| node.name().value() == what);
+    match (named.next(), named.next()) {
+        (first, None) => Ok(first),
+        (_, Some(second)) => Err((Some(second.span().offset()), DeclarationFault::Twice(what))),
+    }
+}
+
 /// A name that is written in the file is that of its path; one that is not written is taken from there.
 fn agrees(what: &'static str, node: Option<&KdlNode>, expected: &str) -> Result<(), Fault> {
-    let written = node.and_then(|node| node.get(0)).and_then(|value| value.as_string());
+    let value = node.and_then(|node| node.get(0));
+    // What is no string is written as KDL has it.
+    let written = value.map(|value| value.as_string().map_or(value.to_string(), str::to_owned));
     match (node, written) {
         (Some(node), Some(written)) if written != expected => {
             let (written, expected) =

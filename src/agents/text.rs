@@ -19,6 +19,12 @@
 //! rest is inside a secret is remembered. What of an unfinished line could still turn into a secret is held back. A private key,
 //! a quoted value, or the rest of a line that never ends is hidden for 64 KiB. After lost output all is hidden up to the next
 //! line feed, and then all that could be of a private key.
+//!
+//! # What is not hidden
+//!
+//! A value without quotes from its first space on, and in quotes from the end of its line on. What of a value is put by the
+//! cursor where nobody reads it after its name, or in a line whose name had been given out before it was changed. Where the
+//! name stands apart, in another column or on another line; and a secret that neither looks like one nor is named so.
 #[cfg(test)]
 mod corpus;
 mod ignorable;

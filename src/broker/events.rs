@@ -104,7 +104,10 @@ impl Events {
 
     fn push(&mut self, row: Row) {
         if self.rows.len() == self.most {
-            self.rows.pop_front();
+            // A tool that stops and goes on again and again is not to push out what became of others.
+            let least =
+                self.rows.iter().position(|row| matches!(row.what, What::Busy | What::Idle));
+            self.rows.remove(least.unwrap_or(0));
         }
         self.rows.push_back(row);
     }
@@ -182,7 +185,7 @@ mod tests {
     use super::*;
     use crate::broker::{
         lease::Secret,
-        registry::{LeaseWish, Quotas},
+        registry::{LeaseWish, Quotas, tests::QUOTAS},
         session::{
             Event,
             tests::{confinement, emptied, facts},
@@ -196,10 +199,8 @@ mod tests {
             sessions_per_owner: 4096,
             sessions: 4096,
             retained: 1,
-            retention: Duration::from_secs(600),
             opens_per_owner: 9,
-            shares: 16,
-            events: 1024,
+            ..QUOTAS
         })
     }
 
@@ -243,6 +244,21 @@ mod tests {
     }
 
     #[test]
+    fn the_comings_and_goings_of_one_tool_do_not_push_out_what_became_of_others() {
+        let mut broker = broker();
+        let (a, b) = (open(&mut broker, "a", false), open(&mut broker, "b", false));
+        for _ in 0..2 * QUOTAS.events {
+            broker.record(&a, What::Busy, NOW);
+            broker.record(&a, What::Idle, NOW);
+        }
+        broker.record(&b, What::Reused, NOW);
+        let words = words(&broker);
+        assert_eq!(words.len(), QUOTAS.events);
+        assert_eq!(words[..2], ["a session-starting", "b session-starting"]);
+        assert_eq!(words[words.len() - 2..], ["a session-idle", "b session-reused"]);
+    }
+
+    #[test]
     fn a_leader_whose_end_comes_with_that_of_its_scope_is_told_of_too() {
         let mut broker = broker();
         let id = open(&mut broker, "a", false);
@@ -274,8 +290,8 @@ mod tests {
             broker.record(&id, What::Busy, NOW);
         }
         let (rows, next) = page(&broker, 3, 2, ":1.9");
-        assert_eq!(rows.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [978, 979]);
-        assert_eq!(next, 979);
+        assert_eq!(rows.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [979, 980]);
+        assert_eq!(next, 980);
         assert_eq!(page(&broker, 0, 4096, ":1.9").0.len(), 1024);
         assert_eq!(page(&broker, 2001, 9, ":1.9"), (vec![], 2001));
         assert_eq!(page(&broker, 1999, 2, ":1.9").1, 2001);

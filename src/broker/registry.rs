@@ -332,4 +332,4 @@ impl Broker {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

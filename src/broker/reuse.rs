@@ -8,9 +8,9 @@ use super::{
 };
 
 impl Broker {
-    /// The session that an open may be answered with instead of a new one: the opener's own, of the same tool,
-    /// argv without a prompt, workspace, io and `agent` label, on the same kind of lease, private where that is asked, and healthy: it runs,
-    /// or else is on its way. One that is ending never is.
+    /// The session that an open may be answered with instead of a new one: the opener's own, of the same tool, argv
+    /// without a prompt, workspace, io and `agent` label, on the same kind of lease, private where that is asked, and
+    /// healthy: it runs, or else is on its way. One that is ending never is.
     #[must_use]
     pub fn reusable(&self, wanted: &Facts, wish: &LeaseWish) -> Option<&SessionId> {
         let fits = |session: &&Session| {
@@ -65,7 +65,7 @@ mod tests {
         broker::{
             clock::Now,
             lease::{Connection, Secret},
-            registry::Quotas,
+            registry::tests::QUOTAS,
             session::{
                 Event,
                 tests::{confinement, facts},
@@ -77,15 +77,7 @@ mod tests {
     const NOW: Now = Now { elapsed: Duration::from_secs(5), wall_usec: 1 };
 
     fn broker() -> Broker {
-        Broker::new(Quotas {
-            sessions_per_owner: 9,
-            sessions: 9,
-            retained: 9,
-            retention: Duration::from_secs(600),
-            opens_per_owner: 9,
-            shares: 16,
-            events: 1024,
-        })
+        Broker::new(QUOTAS)
     }
 
     fn open(broker: &mut Broker, facts: Facts, wish: &LeaseWish) -> SessionId {
@@ -118,7 +110,9 @@ mod tests {
             wanted(|facts| facts.labels.clear()),
             wanted(|facts| facts.private = true),
             Facts { command: vec![lossy], ..there.clone() },
-            Facts { io: Io::Pipe, ..there.clone() },
+            wanted(|facts| facts.io.io = Io::Pipe),
+            wanted(|facts| facts.io.fallback = true),
+            wanted(|facts| facts.io.input = true),
         ] {
             assert_eq!(broker.reusable(&other, &LeaseWish::Caller), None, "{other:?}");
         }

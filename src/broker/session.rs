@@ -16,6 +16,17 @@ use crate::launch::{
 
 mod transitions;
 
+/// How a session's bytes are asked to be carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoWish {
+    /// By a pty, or by pipes.
+    pub io: Io,
+    /// Whether pipes may take the place of a pty that cannot be opened.
+    pub fallback: bool,
+    /// Whether a tool on pipes can be written to.
+    pub input: bool,
+}
+
 /// What is settled about a session before it opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -34,7 +45,7 @@ pub struct Facts {
     /// Its working directory.
     pub cwd: PathBuf,
     /// How its bytes were asked to be carried.
-    pub io: Io,
+    pub io: IoWish,
     /// Its scope.
     pub unit: UnitName,
     /// When it was asked for, µs since the epoch.

@@ -97,7 +97,7 @@ mod tests {
     use crate::broker::{
         clock::Now,
         lease::Connection,
-        registry::{LeaseWish, Quotas},
+        registry::{LeaseWish, tests::QUOTAS},
         session::{
             Event,
             tests::{confinement, facts},
@@ -112,15 +112,7 @@ mod tests {
 
     /// Two sessions of `:1.1`, both private.
     fn sessions() -> (Broker, SessionId, SessionId) {
-        let mut broker = Broker::new(Quotas {
-            sessions_per_owner: 9,
-            sessions: 9,
-            retained: 9,
-            retention: Duration::from_secs(600),
-            opens_per_owner: 9,
-            shares: 16,
-            events: 1024,
-        });
+        let mut broker = Broker::new(QUOTAS);
         for id in ["a", "b"] {
             let mut facts = facts(id, ":1.1");
             facts.private = true;

@@ -99,13 +99,11 @@ impl Manager {
         let info = rows::info(&state.borrow(), token, reused);
         let id = state.borrow().view.facts.id.clone();
         let path = session_path(&id);
-        publisher.served(&id, state.clone(), Call::of(call));
-        let session =
-            Session::new(engine.clone(), callers.clone(), state, channel, judge.settings().limits);
-        bus.object_server()
-            .at(&path, Guarded::new(session, callers.clone()))
-            .await
-            .map_err(|error| Error::Failed(format!("cannot serve the session: {error}")))?;
+        let limits = judge.settings().limits;
+        let session = Session::new(engine.clone(), callers.clone(), state.clone(), channel, limits);
+        let served = bus.object_server().at(&path, Guarded::new(session, callers.clone())).await;
+        publisher.served(&id, state, Call::of(call));
+        served.map_err(|error| Error::Failed(format!("cannot serve the session: {error}")))?;
         Ok((path, info))
     }
 }
@@ -127,8 +125,9 @@ impl Manager {
     /// q and rows q (1 to 1000; 80 and 24), term s, lease s ("caller" or "token"), lease_ttl_ms t, grace_ms t,
     /// timeout_ms t and silence_timeout_ms t (life, and time without output; 0 is none), ring_bytes t (4096 to
     /// 4194304), memory_max t, tasks_max t, labels a{ss} (at most 16), bind_unit s (a unit that is active; the session
-    /// ends when it stops), private b, reuse b (take the caller's own session of the same tool, argv but for a prompt, workspace,
-    /// io, "agent" label and kind of lease, if one runs or is being opened). A request only narrows what the tool declares.
+    /// ends when it stops), private b, reuse b (take the caller's own session of the same tool, argv but for a prompt,
+    /// workspace, io (with stdin and io_fallback), "agent" label and kind of lease, if one runs or is being opened). A
+    /// request only narrows what the tool declares.
     ///
     /// Info: id s, unit s, pid u, token s (claims the lease), reused b, io s, io_fallback b (only where pipes took the
     /// place of a pty: true), confinement a{sv}, columns q, rows q (both 0 without a terminal).
@@ -192,8 +191,9 @@ impl Manager {
         Ok(rows::explanation(explained))
     }
 
-    /// Become the owner of a lease: its old token is dead, its old owner fenced. Gives the new token and the
-    /// sessions that came with it, closed ones that are retained included.
+    /// Become the owner of a lease: its old token is dead, its old owner fenced, and shares with others are no longer;
+    /// what any other controls its sessions by, stream or hold, ends, and of private ones what it observes them by.
+    /// Gives the new token and the sessions that came with it, closed ones that are retained included.
     #[zbus(out_args("token", "sessions"))]
     async fn claim_lease(
         &self,

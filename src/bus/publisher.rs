@@ -111,6 +111,11 @@ impl Announcer {
         match heard {
             Heard::Served(id, state, open) => {
                 let shown = state.borrow().clone();
+                // A session that an open takes can be forgotten before its object was there to be removed.
+                if state.has_changed().is_err() {
+                    self.announce(Notice::Retired(id)).await;
+                    return;
+                }
                 self.unanswered.insert(open, id.clone());
                 self.known.entry(id).or_insert(Known { state, shown });
             }

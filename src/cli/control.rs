@@ -132,11 +132,18 @@ impl Reached {
         Err(CliError::Session { id: self.session.id().clone(), unit, source })
     }
 
-    /// Presses Enter, once the session has room for it. `Submit` takes no token.
+    /// Presses Enter, once the session has room for it. `Submit` takes no token; on pipes there are no keys.
     pub(super) async fn press_enter(&self) -> Result<(), CliError> {
-        let press = async || match self.shared {
-            true => self.session.send_keys(&["enter"]).await,
-            false => self.session.submit().await,
+        let press = async || {
+            if !self.shared {
+                return self.session.submit().await;
+            }
+            match self.session.send_keys(&["enter"]).await {
+                Err(error) if error.refusal() == Some(Refusal::NotATerminal) => {
+                    self.session.write(b"\n").await.map(drop)
+                }
+                pressed => pressed,
+            }
         };
         self.told(patiently(press).await).await
     }

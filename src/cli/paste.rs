@@ -1,6 +1,6 @@
 //! `st2-tools paste`.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -66,8 +66,29 @@ pub(super) async fn paste(args: Args, reach: &Reach, output: Output) -> Result<S
 
 /// All of standard input, as far as a paste may go: one byte more is for the broker to refuse.
 fn standard_input() -> Result<String, CliError> {
-    let mut text = String::new();
-    let read = std::io::stdin().lock().take(WRITE_MAX as u64 + 1).read_to_string(&mut text);
-    read.map_err(|source| CliError::Input { source })?;
-    Ok(text)
+    text(std::io::stdin().lock()).map_err(|source| CliError::Input { source })
+}
+
+fn text(input: impl Read) -> io::Result<String> {
+    let mut text = Vec::new();
+    input.take(WRITE_MAX as u64 + 1).read_to_end(&mut text)?;
+    // What is too long may have been cut inside a character: it is its length that is refused.
+    if text.len() > WRITE_MAX {
+        return Ok(String::from_utf8_lossy(&text).into_owned());
+    }
+    String::from_utf8(text)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_is_refused_for_its_length() {
+        let bytes = "漢".repeat(WRITE_MAX);
+        assert!(text(bytes.as_bytes()).unwrap().len() > WRITE_MAX);
+        assert_eq!(text("漢".as_bytes()).unwrap(), "漢");
+        assert_eq!(text(&[0xe6, 0xbc][..]).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
 }

@@ -26,8 +26,10 @@ const END: Duration = Duration::from_secs(5);
 ///
 /// The tool has a terminal of its own. What comes from a pipe is typed into it, and the pipe's end as
 /// Ctrl-D. With --io=pipe it has pipes instead: its standard output and error are copied to ours, each
-/// to its own, and our standard input, with its end, to its. A signal to st2-tools ends the session. With --json, the outcome is printed on
-/// standard error at the end.
+/// to its own, and our standard input, with its end, to its.
+///
+/// A signal to st2-tools ends the session. With --json, the outcome is printed on standard error at
+/// the end.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The tool [default: `command` with ARGV, `shell` without]

@@ -60,7 +60,7 @@ async fn copy(
     loop {
         let read = session.read(cursor, READ_MAX, &options).await;
         let chunk = read.map_err(|error| failed(session, error))?;
-        skipped += chunk.begin - cursor;
+        skipped += chunk.begin.saturating_sub(cursor);
         cursor = chunk.next;
         shown.write_all(&chunk.data).await.map_err(CliError::output)?;
         shown.flush().await.map_err(CliError::output)?;

@@ -213,7 +213,7 @@ impl Session {
     /// Any [`ClientError`]; where it is [`super::Refusal::NotPermitted`] of a terminal in raw mode, the input itself was
     /// accepted.
     pub async fn write_last(&self, data: &[u8]) -> Result<u64, ClientError> {
-        Ok(self.proxy.write(Bytes::new(data), &Dict::new().with("eof", true)).await?)
+        Ok(self.proxy.write(Bytes::new(data), &self.shown(Dict::new().with("eof", true))).await?)
     }
 
     /// Sets the terminal's size.

@@ -17,7 +17,7 @@ use crate::{
         registry::QuotaError,
         share::ShareError,
     },
-    host::HostError,
+    host::{HostError, pty::Size},
     policy::resolved::Resolved,
     terminal::{Channel, WriteError},
 };
@@ -123,7 +123,7 @@ pub enum Act {
     /// Freeze or thaw all of it.
     Freeze(bool),
     /// Give the terminal a size.
-    Resize(crate::host::pty::Size),
+    Resize(Size),
 }
 
 /// A session that is to be opened.

@@ -7,12 +7,12 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::Instant,
 };
 
 use super::{
-    command::{Claimed, Command},
+    command::Command,
     ending,
     opening::{Arrived, Workshop},
     run::{Run, State},
@@ -138,17 +138,7 @@ impl<H: Host> Engine<H> {
             Command::End(id, caller, wish, reply) => answer(reply, self.end(&id, caller, wish)),
             Command::Act(id, caller, act, reply) => self.act(&id, &caller, act, reply),
             Command::Forget(id, caller, reply) => answer(reply, self.forget(&id, &caller)),
-            Command::Claim(token, caller, reply) => {
-                let claimed = self.broker.claim(&token, &caller, &secret(), self.now());
-                answer(
-                    reply,
-                    claimed.map(|claim| {
-                        self.perform(claim.effects);
-                        let token = claim.token.reveal().to_owned();
-                        Claimed { token, sessions: claim.sessions }
-                    }),
-                );
-            }
+            Command::Claim(token, caller, reply) => answer(reply, self.claim(&token, &caller)),
             Command::Renew(token, caller, reply) => {
                 answer(reply, self.broker.renew(&token, &caller, self.now()));
             }
@@ -170,10 +160,7 @@ impl<H: Host> Engine<H> {
         match report {
             Report::Arrived(id, arrived) => self.arrived(&id, *arrived),
             Report::Event(id, event) => self.on(&id, event),
-            Report::Paused(id, paused) => {
-                self.show(&id, |state| state.paused = paused);
-                self.suspend(&id);
-            }
+            Report::Paused(id, paused) => self.paused(&id, paused),
             Report::Busy(id, busy) => self.busy(&id, busy),
             Report::Attached(id, attached) => self.show(&id, |state| state.attached = attached),
             Report::Appeared(id, Appearance { size, title }) => self.show(&id, |state| {
@@ -264,6 +251,8 @@ impl<H: Host> Engine<H> {
         });
         if let Some(run) = self.runs.get_mut(id) {
             run.live = None;
+            // Its end is what ends the watch over its silence.
+            run.suspended = watch::Sender::default();
         }
         self.log(id, "session closed");
         self.tell(Notice::Closed(id.clone()));

@@ -17,10 +17,13 @@ use crate::{
         lease::Connection,
         name::{SessionId, UnitName},
         registry::LeaseWish,
-        session::Facts,
+        session::{Facts, IoWish},
     },
     host::Host,
-    policy::{request::LeaseKind, resolved::Resolved},
+    policy::{
+        request::{LeaseKind, Stdin},
+        resolved::Resolved,
+    },
 };
 
 /// Who waits for the answer of an open.
@@ -98,7 +101,8 @@ impl<H: Host> Engine<H> {
     pub(super) fn open_failed(&mut self, id: &SessionId, failure: &OpenFailure) {
         let Some(run) = self.runs.remove(id) else { return };
         if let OpenFailure::Launch(failure) = failure {
-            tracing::info!(ST2_SESSION = %id, step = failure.step.as_str(), errno = failure.errno, "session not opened: {failure}");
+            let step = failure.step.as_str();
+            tracing::info!(ST2_SESSION = %id, step, errno = failure.errno, "session not opened: {failure}");
         }
         for reply in run.replies {
             answer(reply, Err(OpenError::Failed(failure.clone())));
@@ -117,7 +121,11 @@ fn facts(opener: Connection, id: SessionId, resolved: &Resolved, now: Now) -> Fa
         prompt_words: resolved.prompt_words,
         workspace: resolved.workspace.clone(),
         cwd: resolved.cwd.clone(),
-        io: resolved.spec.io,
+        io: IoWish {
+            io: resolved.spec.io,
+            fallback: resolved.io_fallback,
+            input: resolved.stdin == Stdin::Open,
+        },
         created_usec: now.wall_usec,
         labels: resolved.labels.clone(),
         private: resolved.private,

@@ -42,6 +42,7 @@ impl<H: Host> Engine<H> {
             pulse: channel.pulse(),
             silence: session.facts.silence,
             suspended: run.suspended.subscribe(),
+            is_over: false,
             reports: self.reports.clone(),
         };
         tokio::spawn(watcher.run());
@@ -76,6 +77,8 @@ struct Watcher<P> {
     silence: Option<Duration>,
     /// Whether nothing can be seen of its output.
     suspended: watch::Receiver<bool>,
+    /// Whether nothing will be written any more. A tool can close its outputs and go on: the watchdog stays.
+    is_over: bool,
     reports: mpsc::Sender<Report<P>>,
 }
 
@@ -84,12 +87,15 @@ enum Woken {
     ByOutput,
     ByDeadline,
     BySuspension,
-    /// Nothing will be written any more, or nobody asks.
+    /// Nothing will be written any more.
+    ByEndOfOutput,
+    /// The session has ended.
     AtEnd,
 }
 
 impl<P: Send + 'static> Watcher<P> {
-    /// Watches until the end of the output. The session begins as busy.
+    /// Watches until the end of the output, or of the session where it may be silent for too long. The session begins
+    /// as busy.
     async fn run(mut self) {
         let (mut busy, mut counted_from) = (true, Instant::now());
         loop {
@@ -115,7 +121,11 @@ impl<P: Send + 'static> Watcher<P> {
                     counted_from = Instant::now();
                     None
                 }
-                Woken::AtEnd => return,
+                Woken::ByEndOfOutput if self.silence.is_some() => {
+                    self.is_over = true;
+                    None
+                }
+                Woken::ByEndOfOutput | Woken::AtEnd => return,
             };
             if let Some(report) = report
                 && self.reports.send(report).await.is_err()
@@ -137,9 +147,9 @@ impl<P: Send + 'static> Watcher<P> {
                 Ok(()) => Woken::BySuspension,
                 Err(_) => Woken::AtEnd,
             },
-            wrote = self.pulse.output_after(last), if !busy => match wrote {
+            wrote = self.pulse.output_after(last), if !busy && !self.is_over => match wrote {
                 true => Woken::ByOutput,
-                false => Woken::AtEnd,
+                false => Woken::ByEndOfOutput,
             },
             () = ending::until(deadline) => Woken::ByDeadline,
         }

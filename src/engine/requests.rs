@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
 use super::{
-    command::{Act, Caller, ControlError, EndWish},
+    command::{Act, Caller, Claimed, ControlError, EndWish},
     core::{Engine, Report, answer, secret},
     run::{Live, Run, State},
     wiring::Line,
@@ -13,8 +13,9 @@ use super::{
 use crate::{
     broker::{
         access::{Denied, Need},
-        lease::Token,
+        lease::{Connection, Token},
         name::SessionId,
+        ownership::TokenError,
         session::{Event, Phase, Session},
     },
     host::{
@@ -49,6 +50,13 @@ impl<H: Host> Engine<H> {
             .collect()
     }
 
+    /// Notes whether a session's processes are frozen. What is told of that after its end is not so any more.
+    pub(super) fn paused(&mut self, id: &SessionId, paused: bool) {
+        let lives = self.runs.get(id).is_some_and(|run| run.live.is_some());
+        self.show(id, |state| state.paused = paused && lives);
+        self.suspend(id);
+    }
+
     /// A direct holder came or went; the size that it set is known at last.
     pub(super) fn held(&mut self, id: &SessionId, held: bool) {
         let Some(size) = self.runs.get(id).map(Run::size) else { return };
@@ -79,6 +87,26 @@ impl<H: Host> Engine<H> {
         };
         self.on(id, event);
         Ok(state)
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        token: &str,
+        caller: &Connection,
+    ) -> Result<Claimed, TokenError> {
+        let claim = self.broker.claim(token, caller, &secret(), self.now())?;
+        self.perform(claim.effects);
+        claim.sessions.iter().for_each(|id| self.fence(id, caller));
+        Ok(Claimed { token: claim.token.reveal().to_owned(), sessions: claim.sessions })
+    }
+
+    /// Takes a session from all but its owner: what they may not do by a call, they may not go on doing by a stream.
+    fn fence(&self, id: &SessionId, owner: &Connection) {
+        let terminal = self.runs.get(id).and_then(|run| run.channel.as_ref()?.terminal().cloned());
+        let is_private = self.broker.session(id).is_some_and(|session| session.facts.private);
+        if let Some(terminal) = terminal {
+            terminal.fence(owner.as_str(), is_private);
+        }
     }
 
     /// Makes a token for others; only the owner may, and no token speaks for it here.
@@ -205,8 +233,8 @@ fn interrupt<P: Place>(live: &Live<P>) -> Result<(), ControlError> {
     let modes = controller.modes().map_err(failed)?;
     if modes.signals {
         controller.press(Key::Interrupt).map_err(failed)?;
-    } else if let Err(error) = terminal.write(&[0x03]) {
-        tracing::debug!(%error, "the interrupt found no room in the input queue");
+    } else {
+        terminal.write(&[0x03])?;
     }
     Ok(())
 }

@@ -6,12 +6,15 @@
 //! Where the kernel shows no system call (it may be built without, or Yama forbids it) a sleeping program counts.
 
 use std::{
+    ffi::OsStr,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use nix::libc;
+
+use super::cgroup::Cgroup;
 
 /// Descriptors and threads of one process that are looked at.
 const MOST: usize = 1024;
@@ -37,16 +40,29 @@ const POLLS: &[libc::c_long] = &[
     libc::SYS_pselect6,
 ];
 
-/// Whether a process of this process group reads its controlling terminal. Takes a look at every process.
+/// Whether a process of this process group reads its controlling terminal. Takes a look at each process of the group's
+/// session; at every process, where the group has lost its leader.
 #[must_use]
 pub fn group_reads(group: i32) -> bool {
-    let Ok(entries) = fs::read_dir("/proc") else { return false };
-    let processes = entries
-        .flatten()
-        .filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit));
-    processes
-        .filter_map(|entry| Process::of(entry.path()))
+    beside(group)
+        .unwrap_or_else(everybody)
+        .into_iter()
+        .filter_map(Process::of)
         .any(|process| process.group == group && process.terminal != 0 && process.reads())
+}
+
+/// The processes of the control group that a group's leader is in, which no tool leaves.
+fn beside(group: i32) -> Option<Vec<PathBuf>> {
+    let members = Cgroup::of(group).and_then(|cgroup| cgroup.members()).ok()?;
+    let members = members.into_iter().map(|pid| Path::new("/proc").join(pid.to_string()));
+    Some(members.collect()).filter(|members: &Vec<_>| !members.is_empty())
+}
+
+fn everybody() -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    let processes = entries.flatten().filter(|entry| is_number(&entry.file_name()));
+    processes.map(|entry| entry.path()).collect()
 }
 
 /// What is known of a process.
@@ -186,6 +202,8 @@ mod tests {
             "exec cat",
             "read -r line",
             "cat | sort",
+            // The first of the two leads the group, and is gone.
+            "set -m; true | cat /dev/tty",
             "exec cat /dev/tty </dev/null",
             "exec python3 -c 'import select; select.select([0], [], [])'",
             "exec python3 -c 'import select; p = select.poll(); p.register(0, 1); p.poll()'",

@@ -108,6 +108,11 @@ pub enum AgentError {
     /// A prompt that is to be written instead.
     #[error("tool {0:?} takes its prompt on its terminal: write it there once the tool is up")]
     PromptOnTerminal(String),
+    /// A prompt that would be an option: what the declaration says of arguments would not hold.
+    #[error(
+        "tool {0:?} takes a prompt that begins with '-' for an option: its declaration has no agent.prompt_option"
+    )]
+    PromptIsOption(String),
 }
 
 /// What the command of an override breaks.
@@ -161,6 +166,9 @@ impl Agent {
         match &self.prompt {
             None => Err(AgentError::NoPrompt(agent.to_owned())),
             Some(Prompt::Terminal) => Err(AgentError::PromptOnTerminal(agent.to_owned())),
+            Some(Prompt::Argument { option: None }) if prompt.starts_with('-') => {
+                Err(AgentError::PromptIsOption(agent.to_owned()))
+            }
             Some(Prompt::Argument { option: None }) => Ok(vec![prompt.into()]),
             Some(Prompt::Argument { option: Some(option) }) if option.ends_with('=') => {
                 Ok(vec![format!("{option}{prompt}").into()])

@@ -39,6 +39,9 @@ pub enum OverrideFault {
     /// A symlink leads out of the directory that it has to lie in, or is on the way in a project.
     #[error("is reached through a symlink that is not followed")]
     Symlink,
+    /// The user's file names what is not there.
+    #[error("is a symlink that leads nowhere")]
+    Dangling,
     /// A directory, a pipe, a device.
     #[error("is no regular file")]
     NotAFile,
@@ -92,6 +95,9 @@ pub(super) fn of_user(
         Err(error) => return found(Err(errno(&error)), source, agent, |_| Ok(())),
     };
     let opened = beneath::open(directory.as_fd(), Path::new(OF_USER), how());
+    if matches!(opened, Err(Errno::ENOENT)) && source.is_symlink() {
+        return Err(AgentError::File { file: source, fault: OverrideFault::Dangling });
+    }
     let trusted = |file: &std::fs::Metadata| {
         let (uid, mode) = (file.uid(), file.mode() & 0o777);
         if uid != 0 && uid != surroundings.uid.as_raw() {

@@ -34,7 +34,6 @@ use tokio::{
     sync::watch::{Receiver, Sender},
     time::{Instant, timeout},
 };
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::host::{pty, watch::watch_copy};
@@ -42,7 +41,7 @@ use crate::host::{pty, watch::watch_copy};
 use super::{
     output::Output,
     shared::Shared,
-    stream::{AttachError, Slot, left},
+    stream::{AttachError, Mode, Slot, left},
 };
 
 /// How many offsets of holds are kept, the newest.
@@ -75,7 +74,7 @@ pub struct Holds {
 #[derive(Debug, Clone)]
 struct Hold {
     number: u64,
-    over: CancellationToken,
+    who: String,
 }
 
 /// Whether the controller end may be lent, and whether it is.
@@ -90,7 +89,6 @@ pub(super) struct Direct {
 /// The broker's side of a hold; the hold ends with it.
 struct Keeper {
     number: u64,
-    over: CancellationToken,
     socket: UnixStream,
     slot: Slot,
 }
@@ -109,9 +107,9 @@ impl Holds {
         &self.unseen_at
     }
 
-    fn begin(&mut self, at: u64, over: CancellationToken) -> u64 {
+    fn begin(&mut self, at: u64, who: &str) -> u64 {
         self.begun += 1;
-        self.hold = Some(Hold { number: self.begun, over });
+        self.hold = Some(Hold { number: self.begun, who: who.to_owned() });
         if self.unseen_at.last() != Some(&at) {
             self.unseen_at.push(at);
             let excess = self.unseen_at.len().saturating_sub(UNSEEN_KEPT);
@@ -158,7 +156,7 @@ impl Direct {
 }
 
 /// Lends the controller end, and ends every stream.
-pub(super) fn hold(shared: &Arc<Shared>) -> Result<Held, AttachError> {
+pub(super) fn hold(shared: &Arc<Shared>, who: &str) -> Result<Held, AttachError> {
     if !shared.direct.is_declared {
         return Err(AttachError::NotDirect);
     }
@@ -166,29 +164,26 @@ pub(super) fn hold(shared: &Arc<Shared>) -> Result<Held, AttachError> {
     let (ours, socket) = UnixStream::pair().map_err(failed)?;
     ours.set_nonblocking(true).map_err(failed)?;
     let controller = copy(shared)?;
-    let over = CancellationToken::new();
     let mut begun = Err(AttachError::Held);
     shared.direct.holds.send_if_modified(|holds| {
         if !holds.is_held() {
             let begin = shared.lend();
-            begun = Ok((begin, holds.begin(begin, over.clone())));
+            begun = Ok((begin, holds.begin(begin, who)));
         }
         begun.is_ok()
     });
     let (begin, number) = begun?;
     shared.direct.is_shared.store(true, Ordering::Relaxed);
-    let keeper = Keeper { number, over, socket: ours, slot: Slot::of_holder(shared) };
-    tokio::spawn(shared.gone.clone().run_until_cancelled_owned(keeper.run()));
+    let keeper = Keeper { number, socket: ours, slot: Slot::of_holder(shared) };
+    let pass = shared.fence.admit(who, Mode::Control, &shared.gone);
+    tokio::spawn(pass.run(keeper.run()));
     debug!(begin, "the controller end is held directly");
     Ok(Held { socket, controller, begin })
 }
 
-/// Ends the hold there is, if any: the broker reads from here on, whatever the holder does.
-pub(super) fn take_back(shared: &Shared) {
-    end(shared, |hold| {
-        hold.over.cancel();
-        true
-    });
+/// Ends the hold of any but this client: the broker reads from here on, whatever the holder does.
+pub(super) fn take_back(shared: &Shared, but: &str) {
+    end(shared, |hold| hold.who != but);
 }
 
 /// Lets the holder of a session that is over read the rest, until it has or vanished or it is `until`; reading is the
@@ -253,7 +248,6 @@ impl Keeper {
                 Ok(()) => debug!("the holder of a controller end is gone"),
                 Err(error) => warn!(%error, "cannot watch the holder of a controller end"),
             },
-            () = self.over.cancelled() => debug!("a controller end was taken back"),
             _ = output.wait_for(Output::has_ended) => {}
         }
     }
@@ -279,7 +273,7 @@ mod tests {
     #[test]
     fn the_newest_offsets_are_kept_once_each() {
         let mut holds = Holds::default();
-        let begin = |holds: &mut Holds, at| holds.begin(at, CancellationToken::new());
+        let begin = |holds: &mut Holds, at| holds.begin(at, "");
         assert_eq!(begin(&mut holds, 7), 1);
         assert_eq!(begin(&mut holds, 7), 2);
         assert!(holds.is_held());

@@ -45,6 +45,7 @@ mod backlog;
 mod bounds;
 mod channel;
 mod direct;
+mod fence;
 mod follower;
 pub mod framing;
 mod geometry;
@@ -83,6 +84,7 @@ use crate::host::{
 };
 
 use direct::Direct;
+use fence::Fence;
 use input::Input;
 use output::Output;
 use pulse::{Flow, LastOutput};
@@ -168,6 +170,7 @@ impl Terminal {
             unanswered: Unanswered::default(),
             input: Input::new(&bounds),
             direct: Direct::new(bounds.direct),
+            fence: Fence::default(),
             attached: Sender::new(0),
             streams: bounds.streams,
             drain: Sender::new(None),
@@ -242,12 +245,20 @@ impl Terminal {
     /// its bound of bytes waits for the tool. A client detaches by closing its end, and what
     /// it sent for which there was no room yet is dropped then; a client that only shuts down its
     /// sending half still sees output, but for a framed one. A client that falls [`Self::MAX_STREAM_LAG`] behind sees
-    /// EOF early. After the session's end a stream shows what is retained, then EOF.
+    /// EOF early. After the session's end a stream shows what is retained, then EOF. `who` is whom it is for, as
+    /// [`Self::fence`] knows them.
     ///
     /// # Errors
     /// [`AttachError`]; nothing is left of the stream then.
-    pub fn attach(&self, mode: Mode, framing: Framing) -> Result<Attached, AttachError> {
-        stream::attach(&self.shared, mode, framing)
+    pub fn attach(&self, who: &str, mode: Mode, framing: Framing) -> Result<Attached, AttachError> {
+        stream::attach(&self.shared, who, mode, framing)
+    }
+
+    /// Takes the session from all but one: the others' controlling streams see EOF, and what they type from now on is
+    /// no input; a hold of theirs ends. Where `observers`, streams that only observe end as well.
+    pub fn fence(&self, but: &str, observers: bool) {
+        self.shared.fence.close(but, observers);
+        direct::take_back(&self.shared, but);
     }
 
     /// Sets the terminal's size; gives whether it is another than before. After the end nothing happens.
@@ -306,17 +317,13 @@ impl Terminal {
     /// nobody else sees the output, until the holder is gone or the session over. Then the rest is read here
     /// as before, and nothing is lost but what the holder had read.
     ///
-    /// A holder of a session that is over has half of the drain's time for the rest.
+    /// A holder of a session that is over has half of the drain's time for the rest. `who` is the holder, as
+    /// [`Self::fence`] knows it.
     ///
     /// # Errors
     /// [`AttachError`]; nothing has changed then.
-    pub fn hold(&self) -> Result<Held, AttachError> {
-        direct::hold(&self.shared)
-    }
-
-    /// Takes the controller end back from its holder, if there is one.
-    pub fn take_back(&self) {
-        direct::take_back(&self.shared);
+    pub fn hold(&self, who: &str) -> Result<Held, AttachError> {
+        direct::hold(&self.shared, who)
     }
 
     /// Whether the controller end is held and what went unseen, to be read now or watched.

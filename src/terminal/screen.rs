@@ -3,8 +3,9 @@
 //! The parser and the grid are `alacritty_terminal`'s. What they do not keep, or do other than xterm, is in
 //! `handler`, `modes` and `margins`; `paint` writes the bytes that make the same screen elsewhere.
 //! Not kept: blank against written space, what scrolled out, hyperlinks and images that are already on the
-//! screen. A baseline cannot always tell that a line goes on on the next row: where rows between were inserted or removed,
-//! or the cursor is put by writing the last cell again; that shows where the width changes later. Memory is bounded whatever a tool writes: 48 bytes a character cell for both buffers, and for cells that
+//! screen. A baseline cannot always tell that a line goes on on the next row: where rows between were inserted
+//! or removed, or the cursor is put by writing the last cell again; that shows where the width changes later.
+//! Memory is bounded whatever a tool writes: 48 bytes a character cell for both buffers, and for cells that
 //! hold combining characters or a colour of their underline 100 more.
 
 use std::{fmt, time::Instant};

@@ -17,6 +17,7 @@ use tracing::warn;
 use super::{
     Appearance, Stats,
     direct::Direct,
+    fence::Fence,
     follower::Drawn,
     framing::Wish,
     input::{Input, WriteError},
@@ -41,6 +42,7 @@ pub(super) struct Shared {
     pub(super) unanswered: Unanswered,
     pub(super) input: Input,
     pub(super) direct: Direct,
+    pub(super) fence: Fence,
     pub(super) attached: Sender<u32>,
     /// How many may be attached.
     pub(super) streams: u32,

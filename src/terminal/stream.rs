@@ -137,6 +137,8 @@ struct Stream {
     /// What paints the screen, as far as it is not sent yet.
     baseline: Vec<u8>,
     cut: CancellationToken,
+    /// Cancelled when it is fenced off, or with the terminal.
+    gone: CancellationToken,
     slot: Slot,
 }
 
@@ -171,12 +173,13 @@ enum End {
 /// Attaches a client. The stream lives as long as the client and the terminal do.
 pub(super) fn attach(
     shared: &Arc<Shared>,
+    who: &str,
     mode: Mode,
     framing: Framing,
 ) -> Result<Attached, AttachError> {
     let slot = Slot::take(shared)?;
     let failed = |source| AttachError::Socket { source };
-    let gone = shared.gone.clone();
+    let pass = shared.fence.admit(who, mode, &shared.gone);
     match framing {
         Framing::Raw(replay) => {
             let (ours, socket) = pair(mode).map_err(failed)?;
@@ -185,9 +188,10 @@ pub(super) fn attach(
             let subscription = shared.quietly(Output::name);
             let (begin, baseline) =
                 shared.subscribe(subscription, kind, cut.clone(), |output| replay.start(output))?;
-            let stream = Stream { socket: ours, subscription, baseline, cut, slot };
+            let gone = pass.gone.clone();
+            let stream = Stream { socket: ours, subscription, baseline, cut, gone, slot };
             let listening = if mode == Mode::Control { Listening::Yes } else { Listening::No };
-            tokio::spawn(gone.run_until_cancelled_owned(stream.run(listening)));
+            tokio::spawn(pass.run(stream.run(listening)));
             let begin = (replay != Replay::Screen).then_some(begin.cursor);
             Ok(Attached { socket, begin })
         }
@@ -196,7 +200,7 @@ pub(super) fn attach(
             // An observer sends frames too: that it wants to be shown something.
             let (ours, socket) = pair(Mode::Control).map_err(failed)?;
             let stream = framed::Stream::new(ours, slot, mode, status).map_err(failed)?;
-            tokio::spawn(gone.run_until_cancelled_owned(stream.run()));
+            tokio::spawn(pass.run(stream.run()));
             Ok(Attached { socket, begin: None })
         }
     }
@@ -343,13 +347,15 @@ impl Stream {
 }
 
 impl Drop for Stream {
-    /// Takes the input that was sent before, and lets the client see the end after its last byte. A
+    /// Takes the input that was sent before, but of one that was fenced off, and lets the client see the end after its last byte. A
     /// socket closed with input still in it would show `ECONNRESET` instead (unix(7)); once shut
     /// down, it gets no more of that.
     fn drop(&mut self) {
         self.slot.0.unsubscribe(self.subscription);
         let _ = self.socket.shutdown(Shutdown::Both);
-        while let Ok(Taken::Bytes(_)) = self.slot.0.input.take_from(self.socket.as_fd()) {}
+        while !self.gone.is_cancelled()
+            && let Ok(Taken::Bytes(_)) = self.slot.0.input.take_from(self.socket.as_fd())
+        {}
         let mut no_room = [0; 4096];
         while (&self.socket).read(&mut no_room).is_ok_and(|count| count > 0) {}
     }

@@ -56,13 +56,19 @@ async fn attach(session: &Session, mode: Mode, framing: Framing) -> UnixStream {
 }
 
 /// Reads to the end; gives how many bytes there were, which must be `y` over and over.
-fn count(mut socket: UnixStream) -> u64 {
+fn count(socket: UnixStream) -> u64 {
+    count_and(socket, |_| ())
+}
+
+/// As [`count`]; tells each time how many there were so far.
+fn count_and(mut socket: UnixStream, mut told: impl FnMut(u64)) -> u64 {
     let (mut total, mut piece) = (0_u64, [0; 64 << 10]);
     loop {
         let count = socket.read(&mut piece).unwrap();
         let at = |index: usize| b"y\r\n"[(total as usize + index) % 3];
         assert!(piece[..count].iter().enumerate().all(|(index, byte)| *byte == at(index)));
         total += count as u64;
+        told(total);
         if count == 0 {
             return total;
         }
@@ -115,14 +121,22 @@ async fn a_stalled_stream_is_told_and_costs_the_others_nothing_and_the_broker_it
     let quick = attach(&session, Mode::Control, Framing::Raw).await;
     let before = peak(&broker);
     session.write(b"\n").await.unwrap();
-    let quick = spawn_blocking(move || count(quick)).await.unwrap();
+    // A client that is cut off has some seconds for what it is still told: it looks once it must have been cut off.
+    let (cut, is_cut) = std::sync::mpsc::channel();
+    let frames = spawn_blocking(move || is_cut.recv().map(|()| frames(framed)).unwrap());
+    let told = move |total| {
+        if total > LAG + 2 * MIB {
+            let _no_longer_waited_for = cut.send(());
+        }
+    };
+    let quick = spawn_blocking(move || count_and(quick, told)).await.unwrap();
     let outcome = soon("the end", session.ended()).await.unwrap();
     assert_eq!((quick, outcome.bytes_out), (30 * MIB, 30 * MIB + 5));
     let grown = peak(&broker) - before;
     assert!(grown < 4 * MIB + LAG + SLACK, "{grown} bytes");
     let raw = spawn_blocking(move || count(raw)).await.unwrap();
     assert!(raw < MIB, "what its socket held: {raw}");
-    let frames = spawn_blocking(move || frames(framed)).await.unwrap();
+    let frames = frames.await.unwrap();
     let [(10, 4), (5, _), (0, data), (12, 1)] = frames[..] else { panic!("{frames:?}") };
     assert!(data < 1 << 20, "what its socket held: {data}");
     let retained = session.read(outcome.bytes_out - 3, 9, &ReadOptions::default()).await.unwrap();
@@ -241,6 +255,19 @@ async fn stuff(session: &Session) {
         assert!(sent < 4 * MIB, "the stream is not read while the queue is full");
     };
     assert_eq!(refused, ErrorKind::WouldBlock);
+    // The kernel may still take a few.
+    let interrupted = soon("a full queue", async {
+        loop {
+            if let Err(error) = session.proxy().interrupt().await {
+                return ClientError::from(error);
+            }
+        }
+    });
+    assert_eq!(
+        interrupted.await.refusal(),
+        Some(Refusal::InputFull),
+        "no interrupt is lost unsaid"
+    );
     let asked = Instant::now();
     session.resize(99, 33).await.unwrap();
     assert_eq!(session.proxy().columns().await.unwrap(), 99);

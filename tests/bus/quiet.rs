@@ -44,6 +44,19 @@ async fn a_silent_session_is_ended_and_each_byte_puts_it_off() {
 }
 
 #[tokio::test]
+async fn a_tool_that_closes_its_outputs_is_silent_from_then_on() {
+    let (broker, place) = (Broker::private().await, workspace());
+    let client = broker.client().await;
+    for io in ["pty", "pipe"] {
+        let argv = ["sh", "-c", "exec <&- >&- 2>&-; exec sleep 100"].map(str::to_owned).to_vec();
+        let options = within(place.path()).with("argv", argv).with("io", io);
+        let options = options.with("silence_timeout_ms", 600u64);
+        let (session, _) = client.open("command", options).await.unwrap();
+        assert_eq!(outcome(&session).await.text("reason"), Some("silence-timeout"), "{io}");
+    }
+}
+
+#[tokio::test]
 async fn the_first_forced_reason_wins_over_silence() {
     let (broker, place) = (Broker::private().await, workspace());
     let client = broker.client().await;

@@ -106,10 +106,12 @@ async fn the_client_library_shows_a_share_with_each_call() {
     let session = guest.session(opened.session.id().clone()).await.unwrap();
     let token: Token = opened.session.share(Mode::Control).await.unwrap();
     assert!(session.write(b"x").await.is_err());
+    assert!(session.write_last(b"x").await.is_err());
     let session = session.with_token(token);
     session.send_keys(&["x", "Enter"]).await.unwrap();
     let options = Default::default();
     let read = session.read(0, 100, &options);
     soon("the read", read).await.unwrap();
+    session.write_last(b"").await.unwrap();
     session.close(None).await.unwrap();
 }

@@ -98,6 +98,7 @@ pub enum Refused {
     BadCursor(String),
     InputFull(String),
     NotPermitted(String),
+    NotATerminal(String),
 }
 
 struct Manager {

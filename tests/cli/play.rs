@@ -192,7 +192,7 @@ impl Session {
         Ok(data.len().try_into().unwrap())
     }
 
-    /// Of the play `full`, there is room from the second time on.
+    /// Of the play `full`, there is room from the second time on; of `apart`, there are no keys.
     fn send_keys(&self, keys: Vec<String>, options: Options) -> Result<(), Refused> {
         let first = self.log.count(&format!("{} SendKeys", self.id)) == 0;
         self.log.add(format!("{} SendKeys {} {}", self.id, keys.join(","), text(&options)));
@@ -200,6 +200,7 @@ impl Session {
             (_, Some(key)) => {
                 Err(Refused::NotPermitted(format!("key {key:?} is no name of a key")))
             }
+            ("apart", None) => Err(Refused::NotATerminal("the session has pipes".into())),
             ("full", None) if first => Err(Refused::InputFull("the queue is full".into())),
             _ => self.controlled(),
         }

@@ -82,6 +82,20 @@ fn a_share_is_printed_and_shown_with_each_call() {
 }
 
 #[test]
+fn on_pipes_a_share_ends_the_line() {
+    let world = opened("apart");
+    let ran = world.run(&["write", "s1", "--enter", "--token", "share-s1-control", "ls"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let calls = [
+        "s1 Write \"ls\" token=share-s1-control",
+        "s1 SendKeys enter token=share-s1-control",
+        "s1 Write \"\\n\" token=share-s1-control",
+        "s1 Write \"\" token=share-s1-control",
+    ];
+    assert_eq!(typed(&world), calls);
+}
+
+#[test]
 fn events_are_listed_from_a_number_on() {
     let world = World::new();
     let ran = world.run(&["events"]);

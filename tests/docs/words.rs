@@ -37,6 +37,19 @@ fn every_gap_is_documented() {
     assert_eq!(documented, gaps);
 }
 
+#[test]
+fn every_reason_of_an_outcome_is_documented() {
+    let outcome = text("src/broker/outcome.rs");
+    let reasons = words_on_the_wire(outcome.split("impl Reason").nth(1).unwrap());
+    assert!(reasons.contains("silence-timeout") && reasons.len() >= 11, "{reasons:?}");
+    let readme = text("README.md");
+    let table = readme.split("### Outcomes").nth(1).unwrap().split("### Errors").next().unwrap();
+    for reason in &reasons {
+        let is_row = |line: &str| line.starts_with("| `") && line.contains(&format!("`{reason}`"));
+        assert!(table.lines().any(is_row), "{reason} has no row in README.md");
+    }
+}
+
 /// The threat model names attempts, gaps and tests that there are.
 #[test]
 fn what_the_threat_model_names_exists() {

@@ -58,26 +58,26 @@ async fn held(tool: &Tool, held: bool) {
 #[tokio::test]
 async fn what_is_not_declared_is_not_lent() {
     let tool = Tool::start("exec cat", Terminal::MIN_RING);
-    assert!(matches!(tool.terminal.hold(), Err(AttachError::NotDirect)));
+    assert!(matches!(tool.terminal.hold(""), Err(AttachError::NotDirect)));
     assert!(tool.terminal.holds().borrow().unseen_at().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_reads_alone_and_the_broker_reads_on_when_it_is_gone() {
     let tool = lent(ON_DEMAND);
-    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
+    let stream = tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
     tool.terminal.write(b"before\n").unwrap();
     assert_eq!(tool.first(6).await, b"before");
 
-    let hold = tool.terminal.hold().unwrap();
+    let hold = tool.terminal.hold("").unwrap();
     assert_eq!(hold.begin, 6);
     let mut ended = Vec::new();
     let mut socket = stream.socket;
     client(move || socket.read_to_end(&mut ended).map(|_| assert_eq!(ended, b"before")))
         .await
         .unwrap();
-    assert!(matches!(tool.terminal.hold(), Err(AttachError::Held)), "exclusive");
-    let refused = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained));
+    assert!(matches!(tool.terminal.hold(""), Err(AttachError::Held)), "exclusive");
+    let refused = tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Retained));
     assert!(matches!(refused, Err(AttachError::Held)));
     tool.attached(1).await;
 
@@ -98,13 +98,13 @@ async fn a_holder_reads_alone_and_the_broker_reads_on_when_it_is_gone() {
     assert_eq!(tool.first(13).await, b"beforeerafter");
     assert_eq!(tool.terminal.holds().borrow().unseen_at(), [6]);
     tool.attached(0).await;
-    assert_eq!(tool.terminal.hold().unwrap().begin, 13, "there may be another");
+    assert_eq!(tool.terminal.hold("").unwrap().begin, 13, "there may be another");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_in_packet_mode_leaves_no_trace_of_it() {
     let tool = lent(ON_DEMAND);
-    let hold = tool.terminal.hold().unwrap();
+    let hold = tool.terminal.hold("").unwrap();
     let set = format!("import fcntl; fcntl.ioctl(0, {TIOCPKT}, b'\\1\\0\\0\\0')");
     let controller = hold.controller.try_clone().unwrap();
     let status = Command::new("python3").args(["-c", &set]).stdin(controller).status();
@@ -126,7 +126,7 @@ async fn a_terminal_in_packet_mode_leaves_no_trace_of_it() {
 async fn a_holder_that_makes_it_block_blocks_nobody() {
     let tool = lent("printf ready; exec sleep 1000");
     tool.first(5).await;
-    let hold = tool.terminal.hold().unwrap();
+    let hold = tool.terminal.hold("").unwrap();
     fcntl(&hold.controller, FcntlArg::F_SETFL(OFlag::empty())).unwrap();
     // More than a pty takes, on the one thread of this runtime.
     for _ in 0..8 {
@@ -142,7 +142,7 @@ async fn a_holder_that_makes_it_block_blocks_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_reads_gets_the_last_byte_and_then_the_end() {
     let mut tool = lent("read -r _; printf last");
-    let mut hold = tool.terminal.hold().unwrap();
+    let mut hold = tool.terminal.hold("").unwrap();
     tool.terminal.write(b"\n").unwrap();
     tool.exited().await;
     let draining = tool.terminal.clone();
@@ -153,7 +153,7 @@ async fn a_holder_that_reads_gets_the_last_byte_and_then_the_end() {
     assert_eq!(tool.terminal.stats().bytes_out, 0, "the holder had all of it");
     let mut nothing = [0];
     assert_eq!(client(move || hold.socket.read(&mut nothing)).await.unwrap(), 0);
-    assert!(matches!(tool.terminal.hold(), Err(AttachError::Ended)));
+    assert!(matches!(tool.terminal.hold(""), Err(AttachError::Ended)));
     let mut file = File::from(hold.controller);
     let end = client(move || file.read(&mut [0]).unwrap_err()).await;
     assert_eq!(end.raw_os_error(), Some(EIO));
@@ -163,7 +163,7 @@ async fn a_holder_that_reads_gets_the_last_byte_and_then_the_end() {
 async fn a_holder_that_does_nothing_delays_no_end_and_loses_no_byte() {
     let mut tool = lent("printf shown; read -r _; head -c 3000 /dev/zero | tr '\\0' x");
     tool.first(5).await;
-    let hold = tool.terminal.hold().unwrap();
+    let hold = tool.terminal.hold("").unwrap();
     tool.terminal.write(b"\n").unwrap();
     tool.exited().await;
     let began = Instant::now();
@@ -178,7 +178,7 @@ async fn a_holder_that_does_nothing_delays_no_end_and_loses_no_byte() {
 #[tokio::test]
 async fn a_tool_that_waits_for_a_holder_can_be_ended() {
     let mut tool = lent("exec yes");
-    let hold = tool.terminal.hold().unwrap();
+    let hold = tool.terminal.hold("").unwrap();
     let controller = hold.controller.as_fd();
     // Until the pty is full: then it stays readable and the tool waits.
     let mut set = [PollFd::new(controller, PollFlags::POLLIN)];
@@ -194,14 +194,14 @@ async fn a_tool_that_waits_for_a_holder_can_be_ended() {
 #[tokio::test]
 async fn what_is_taken_back_is_read_here_and_the_holder_is_told() {
     let tool = lent(ON_DEMAND);
-    let first = tool.terminal.hold().unwrap();
-    tool.terminal.take_back();
+    let first = tool.terminal.hold("").unwrap();
+    tool.terminal.fence("another", false);
     tool.terminal.write(b"ours\n").unwrap();
     assert_eq!(tool.first(4).await, b"ours");
     let mut socket = first.socket;
     assert_eq!(client(move || socket.read(&mut [0])).await.unwrap(), 0);
     // The end of the first hold is not that of the second.
-    let second = tool.terminal.hold().unwrap();
+    let second = tool.terminal.hold("").unwrap();
     drop(first.controller);
     tool.attached(1).await;
     assert!(tool.terminal.holds().borrow().is_held());
@@ -220,7 +220,7 @@ async fn after_a_hold_a_painted_stream_shows_what_was_drawn_since_on_a_clear_scr
     assert_eq!(tool.first(6).await, b"before");
     assert_eq!(tool.terminal.screen().await.unwrap().rows[0], "before");
 
-    let hold = tool.terminal.hold().unwrap();
+    let hold = tool.terminal.hold("").unwrap();
     assert_eq!(tool.terminal.screen().await, Err(ScreenError::Held));
     assert_eq!(tool.terminal.baseline(), Err(ScreenError::Held));
     let shown: Vec<u8> = framed.rest().await.into_iter().flat_map(|(_, bytes)| bytes).collect();
@@ -239,7 +239,7 @@ async fn after_a_hold_a_painted_stream_shows_what_was_drawn_since_on_a_clear_scr
 
     tool.terminal.write(b"after\n").unwrap();
     assert_eq!(tool.first(11).await, b"beforeafter");
-    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Screen)).unwrap();
+    let stream = tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Screen)).unwrap();
     let painted = tokio::spawn(rest(stream.socket));
     tool.kill();
     tool.finished().await;
@@ -256,7 +256,7 @@ async fn a_holder_answers_what_it_is_shown_and_the_broker_what_was_asked_before(
                         IFS= read -r -d R two; printf %s \"${two#?}\"; read -r _";
     let tool = lent(&format!("exec bash -c '{}'", ASKS.replace('\'', "'\\''")));
     assert_eq!(tool.first(4).await, b"\x1b[6n");
-    let hold = tool.terminal.hold().unwrap();
+    let hold = tool.terminal.hold("").unwrap();
     soon(async {
         while tool.terminal.stats().bytes_in < 6 {
             tokio::task::yield_now().await;

@@ -31,7 +31,8 @@ async fn the_last_bytes_before_an_exit_are_read_a_thousand_times() {
         let count = if round % 10 == 0 { 900 } else { 1 };
         let script = format!("printf '%08d' $(seq {round} $(({round} + {count} - 1)))");
         let mut tool = Tool::start(&script, 16 << 10);
-        let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
+        let stream =
+            tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
         tool.finished().await;
         let expected: String = (round..round + count).map(|n| format!("{n:08}")).collect();
         let chunk = tool.terminal.read(0, usize::MAX).unwrap();
@@ -78,7 +79,7 @@ impl Pipes {
 async fn a_tool_that_closes_its_terminal_and_opens_it_again_has_not_ended() {
     let pipes = Pipes::new();
     let mut tool = Tool::start(&pipes.script(), Terminal::MIN_RING);
-    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
+    let stream = tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
     pipes.closed().await;
     let quiet = tool.terminal.read_wait(0, 1, DEADLINE).await.unwrap();
     assert!(quiet.bytes.is_empty() && !quiet.eof);
@@ -141,7 +142,7 @@ async fn a_quiet_grandchild_cannot_delay_the_end_beyond_the_deadline() {
 async fn a_flooding_grandchild_cannot_delay_the_end_beyond_the_deadline() {
     // It ends by itself when the terminal is closed: writing to that is an error.
     let mut tool = Tool::start("trap '' HUP; yes & printf x", Terminal::MIN_RING);
-    let stream = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
+    let stream = tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
     let shown = tokio::spawn(rest(stream.socket));
     tool.exited().await;
     let begun = Instant::now();

@@ -64,7 +64,7 @@ fn read_batches(mut socket: UnixStream) {
 #[tokio::test(flavor = "multi_thread")]
 async fn bulk_output_reaches_a_stream_byte_for_byte() {
     let tool = Tool::start(COUNTER, Terminal::MIN_RING);
-    let stream = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
+    let stream = tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
     client(move || read_batches(stream.socket)).await;
     let stats = tool.terminal.stats();
     let expected = (BATCHES * BATCH * 9) as u64;
@@ -98,8 +98,9 @@ async fn bulk_output_reaches_reads_of_any_size_byte_for_byte() {
 async fn a_slow_stream_is_disconnected_and_nobody_else_notices() {
     let tool = Tool::start(COUNTER, Terminal::MIN_RING);
     let mut slow =
-        tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap().socket;
-    let quick = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap().socket;
+        tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap().socket;
+    let quick =
+        tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Retained)).unwrap().socket;
     tool.attached(2).await;
     let quick = tokio::task::spawn_blocking(move || read_batches(quick));
     soon(tool.terminal.attached().wait_for(|count| *count < 2)).await.unwrap();
@@ -133,7 +134,7 @@ async fn a_tool_that_does_not_read_holds_up_nobody() {
     assert!(accepted >= (1 << 20) - (64 << 10));
     assert_eq!(tool.terminal.stats().bytes_in, accepted);
 
-    let stream = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
+    let stream = tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
     let mut socket = stream.socket;
     socket.set_nonblocking(true).unwrap();
     let mut sent = 0;
@@ -156,7 +157,9 @@ async fn a_tool_that_does_not_read_holds_up_nobody() {
 async fn input_of_many_writers_arrives_whole_and_in_order() {
     let tool = Tool::start("head -c 3000", Terminal::MAX_RING);
     let mut streams: Vec<_> = (0..2)
-        .map(|_| tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Nothing)).unwrap().socket)
+        .map(|_| {
+            tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Nothing)).unwrap().socket
+        })
         .collect();
     for _ in 0..1000 {
         tool.terminal.write(b"a").unwrap();

@@ -177,7 +177,7 @@ async fn modes_that_a_crashed_program_left_are_turned_off_for_all() {
 async fn a_slow_client_is_told_and_nobody_else_notices() {
     let mut tool = sized("stty opost onlcr; read -r _; yes | head -c 20M", Terminal::MIN_RING);
     let mut slow = Client::attach(&tool, 80, 24);
-    let quick = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Nothing)).unwrap();
+    let quick = tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Nothing)).unwrap();
     let quick = tokio::spawn(rest(quick.socket));
     slow.expect(GEOMETRY).await;
     slow.expect(SCREEN).await;
@@ -207,7 +207,7 @@ async fn a_cut_in_a_flood_loses_and_repeats_nothing() {
         for kilobyte in [1, 10, 20, 50] {
             soon(tool.first(kilobyte << 10)).await;
             let framing = Framing::Raw(Replay::Screen);
-            let stream = tool.terminal.attach(Mode::Observe, framing).unwrap();
+            let stream = tool.terminal.attach("", Mode::Observe, framing).unwrap();
             streams.push(tokio::spawn(rest(stream.socket)));
         }
         tool.finished().await;

@@ -41,7 +41,7 @@ impl Client {
     /// A stream that has said nothing yet.
     pub fn connect(tool: &Tool, mode: Mode) -> Self {
         let framing = Framing::Pty(Arc::new(|| "{\"phase\":\"running\"}".to_owned()));
-        let socket = tool.terminal.attach(mode, framing).unwrap().socket;
+        let socket = tool.terminal.attach("", mode, framing).unwrap().socket;
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Self(socket)
     }

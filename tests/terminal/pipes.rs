@@ -175,8 +175,8 @@ async fn eight_megabytes_through_cat_come_back_whole_and_end() {
         let mut pieces = input.chunks(65_536);
         loop {
             let cursor = echoed.len() as u64;
-            // No more is on its way than the ring holds: the pump does not wait for this reader.
-            while tool.pipes.stats().bytes_in < cursor + (1 << 20) {
+            // No more is on its way than ring and queue hold: the pump does not wait for this reader.
+            while tool.pipes.stats().bytes_in < cursor + (512 << 10) {
                 match pieces.next().map(|piece| tool.pipes.write(piece)) {
                     Some(written) => drop(written.unwrap()),
                     None => {

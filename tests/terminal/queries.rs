@@ -41,7 +41,7 @@ async fn a_tool_that_waits_for_an_answer_before_its_viewer_comes_goes_on() {
 #[tokio::test]
 async fn an_observer_leaves_the_answer_to_the_broker() {
     let tool = asks();
-    let observer = tool.terminal.attach(Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
+    let observer = tool.terminal.attach("", Mode::Observe, Framing::Raw(Replay::Retained)).unwrap();
     soon(tool.first("ab\x1b[6n\x1b[c[1;3|[?62;22".len())).await;
     drop(observer);
 }
@@ -49,7 +49,7 @@ async fn an_observer_leaves_the_answer_to_the_broker() {
 #[tokio::test]
 async fn with_a_client_its_terminal_answers_alone() {
     let mut tool = asks();
-    let stream = tool.terminal.attach(Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
+    let stream = tool.terminal.attach("", Mode::Control, Framing::Raw(Replay::Retained)).unwrap();
     soon(tool.first("ab\x1b[6n".len())).await;
     tool.terminal.write(b"\x1b[9;9R").unwrap();
     soon(tool.first("ab\x1b[6n\x1b[c".len())).await;

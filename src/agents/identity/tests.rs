@@ -88,6 +88,14 @@ fn what_is_wrong_is_told_with_its_line() {
             "agent \"planner\" {\n  host \"other\"\n  workspace \"/usr\"\n}\n",
             " line 2: host is \"other\", in the place of \"demo\"",
         ),
+        (
+            "agent \"planner\" {\n  host 7\n  workspace \"/usr\"\n}\n",
+            " line 2: host is \"7\", in the place of \"demo\"",
+        ),
+        (
+            "agent \"planner\" {\n  workspace \"/usr\"\n  workspace \"/bin\"\n}\n",
+            " line 3: a second workspace, where one is expected",
+        ),
         ("workspace \"/usr\"\n", ": 0 nodes `agent`, where one is expected"),
         (
             "agent \"planner\"\n\nagent \"planner\"\n",
@@ -105,17 +113,29 @@ fn what_is_wrong_is_told_with_its_line() {
 #[test]
 fn what_would_take_too_much_is_refused() {
     let catalog = Catalog::new();
-    catalog.declare(&"a { ".repeat(60_000));
+    catalog.declare(&"a { ".repeat(15_000));
     assert!(catalog.workspace().unwrap_err().ends_with("nested more than 24 deep"));
-    catalog.declare(&"/*".repeat(60_000));
+    catalog.declare(&"/*".repeat(30_000));
     assert!(catalog.workspace().unwrap_err().ends_with("nested more than 24 deep"));
     let [open, close] = ["{ a ", "}"].map(|brace| brace.repeat(DEPTH_MAX - 1));
     catalog.declare(&format!("agent \"planner\" {{ workspace \"/usr\"\n a {open} {close} }}"));
     assert_eq!(catalog.workspace(), Ok("/usr".into()));
-    catalog.declare(&"// x\n".repeat(60_000));
-    assert!(catalog.workspace().unwrap_err().ends_with("longer than 262144 bytes"));
+    catalog.declare(&"// x\n".repeat(15_000));
+    assert!(catalog.workspace().unwrap_err().ends_with("longer than 65536 bytes"));
     let file = catalog.root.path().join("agents/demo/planner/agent.kdl");
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     assert!(catalog.workspace().unwrap_err().ends_with("not a regular file"));
+}
+
+/// What a parser might go down with, or go over again and again.
+#[test]
+fn what_is_no_declaration_is_refused_soon() {
+    let catalog = Catalog::new();
+    for part in ["/-", "(", "(a)", "=", "a)", "a=", "a;", "a /-", "\\\n", "#\"", "\"\"\"\n", "["] {
+        catalog.declare(&part.repeat(65_536 / part.len()));
+        let begin = std::time::Instant::now();
+        assert!(catalog.workspace().is_err(), "{part:?}");
+        assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{part:?}");
+    }
 }

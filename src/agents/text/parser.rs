@@ -115,3 +115,23 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 fn is_beginning(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::agents::text::tests::read;
+
+    #[test]
+    fn what_is_not_utf_8_is_shown_as_one_wherever_it_is_cut() {
+        for bytes in
+            [&[0xc2, 0xc2, 0xc2][..], b"\xe2\x82a\xf0\x9f\xc2", b"\xf0\x9f\x98\x80\xe2\x28\xa1"]
+        {
+            let expected = format!("{}\n", String::from_utf8_lossy(bytes));
+            for at in 0..=bytes.len() {
+                for from in 0..=at {
+                    let pieces = [&bytes[..from], &bytes[from..at], &bytes[at..]];
+                    assert_eq!(read(&pieces, false).trim_end(), expected.trim_end(), "{from} {at}");
+                }
+            }
+        }
+    }
+}

@@ -17,8 +17,9 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?x)
         (?P<key> -----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?----- )
       | (?P<rest> (?i: authorization | cookie | passphrase ) \\{0,3} ["'`]? [\ \t]{0,16} [:=] )
-      | (?P<name> (?i: password | passwd | secret (?: [_-]? (?:access[_-]?)? key )? | api[_-]?key | private[_-]?key | token )
-                  \\{0,3} ["'`]? [\ \t]{0,16} [:=] )
+      | (?P<name> (?i: password | passwd | secret (?: [\ _-]? (?:access[\ _-]?)? key )? | api[\ _-]?key
+                        | private[\ _-]?key | token )
+                  \\{0,3} ["'`]? [\ \t]{0,16} (?: \[ [^\[\]\n]{0,32} \] )? [:=] )
       | (?P<option> -- (?:[a-z0-9]+-){0,4} (?: password | passwd | passphrase | secret | api-?key | token ) [\ \t] )
       | (?P<bearer> (?i: bearer ) [\ \t] )
       | (?P<address> [A-Za-z][A-Za-z0-9+.-]{0,31} :// [!-~&&[^/?\#:@]]{0,256} : )
@@ -119,14 +120,21 @@ impl Secrets {
 
     /// The nearest place at or before `at` where this text may be cut, and what the rest is inside of. Everything up to there
     /// is known if [`LOOK_AHEAD`] bytes follow.
-    pub(super) fn cut(&self, mut at: usize) -> (usize, Option<Until>) {
+    pub(super) fn cut(&self, text: &str, mut at: usize) -> (usize, Option<Until>) {
         let between = |found: &&Found| found.from < at && at < found.secret.start;
         if let Some(found) = self.found.iter().find(between) {
             at = found.from;
         }
         let around =
             |found: &&Found| found.secret.start <= at && (at < found.secret.end || found.open);
-        (at, self.found.iter().filter(around).map(|found| found.until).max_by_key(reach))
+        let inside = self.found.iter().filter(around);
+        let Some(widest) = inside.max_by_key(|found| reach(&found.until)) else {
+            return (at, None);
+        };
+        if matches!(widest.until, Until::Quote { .. }) {
+            at -= marks_before(&text[widest.secret.start..at]) % 2;
+        }
+        (at, Some(widest.until))
     }
 
     /// Takes what begins a secret, and returns where to look on.
@@ -211,6 +219,11 @@ fn value(text: &str, at: usize, otherwise: Until) -> Option<(usize, Until)> {
     Some(quoted(&bytes[start..]).map_or((start, otherwise), |(skip, until)| (start + skip, until)))
 }
 
+/// How many backslashes and quotes the text ends with: two by two they are of the value.
+fn marks_before(value: &str) -> usize {
+    value.bytes().rev().take_while(|byte| b"\\\"'`".contains(byte)).count()
+}
+
 /// The quote that a value begins with, after backslashes or the one or two letters that some languages put before it.
 fn quoted(value: &[u8]) -> Option<(usize, Until)> {
     let escapes = value.iter().take(4).take_while(|&&byte| byte == b'\\').count();
@@ -253,7 +266,13 @@ fn quote_end(bytes: &[u8], quote: u8, escaped: bool) -> Option<usize> {
                     bytes[..at].iter().rposition(|&byte| byte != b'\\').map_or(0, |last| last + 1),
                 );
             }
-            _ if byte == quote => return Some(at),
+            _ if byte == quote => match bytes[at + 1..] {
+                // Doubled (YAML, SQL), as are the marks of a longer quote.
+                [next, ..] if next == quote => at += 1,
+                // As a shell has it: the quote ends, one comes by itself, the next begins.
+                [b'\\', next, again, ..] if next == quote && again == quote => at += 3,
+                _ => return Some(at),
+            },
             _ => {}
         }
         at += 1;

@@ -154,7 +154,7 @@ impl Writer {
         self.hide(&secrets);
         let readable = self.hide_read();
         let place = secrets::boundary(&self.window, self.window.len() - LOOK_AHEAD);
-        let (place, inside) = secrets.cut(place);
+        let (place, inside) = secrets.cut(&self.window, place);
         if self.suspect && secrets::may_be_of_key(&self.window) {
             self.hide_from(self.base);
         }

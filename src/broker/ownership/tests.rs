@@ -4,7 +4,7 @@ use super::*;
 use crate::broker::{
     access::{Denied, Need},
     effect::How,
-    registry::{LeaseWish, Quotas},
+    registry::{self, LeaseWish, Quotas},
     session::tests::{confinement, facts},
     view::OwnerState,
 };
@@ -14,10 +14,8 @@ const QUOTAS: Quotas = Quotas {
     sessions_per_owner: 8,
     sessions: 16,
     retained: 4,
-    retention: Duration::from_secs(600),
     opens_per_owner: 8,
-    shares: 16,
-    events: 1024,
+    ..registry::tests::QUOTAS
 };
 
 fn after(seconds: u64) -> Now {

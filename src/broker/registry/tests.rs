@@ -14,7 +14,7 @@ use crate::{
     launch::spec::{Failure, Step},
 };
 
-const QUOTAS: Quotas = Quotas {
+pub(in crate::broker) const QUOTAS: Quotas = Quotas {
     sessions_per_owner: 4,
     sessions: 7,
     retained: 3,

@@ -1,9 +1,11 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::broker::effect::{How, OpenFailure};
 use crate::{
-    broker::lease::Connection,
+    broker::{
+        effect::{How, OpenFailure},
+        lease::Connection,
+    },
     launch::{report::Tier, spec::Step},
 };
 
@@ -21,7 +23,7 @@ pub(in crate::broker) fn facts(id: &str, opener: &str) -> Facts {
         prompt_words: 0,
         workspace: "/w".into(),
         cwd: "/w".into(),
-        io: Io::Pty,
+        io: IoWish { io: Io::Pty, fallback: false, input: false },
         created_usec: 1,
         labels: BTreeMap::new(),
         private: false,

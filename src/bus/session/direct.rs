@@ -1,6 +1,6 @@
 //! The controller end itself, for an owner whose terminal needs it.
 
-use std::{os::fd, sync::PoisonError};
+use std::os::fd;
 
 use zbus::{Fd, OwnedFd, Variant, message::Header};
 
@@ -29,13 +29,7 @@ impl Session {
         let (terminal, size) = (self.terminal()?, size(&mut options)?);
         let caller = self.caller(header, options.take("token")?)?;
         self.engine.find(&self.id, caller.clone(), Need::Control).await?;
-        self.make_way().await;
-        let held = {
-            let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-            let held = terminal.hold()?;
-            *holder = Some(caller.clone());
-            held
-        };
+        let held = terminal.hold(caller.connection.as_str())?;
         if let Some(size) = size {
             self.engine.act(&self.id, caller, Act::Resize(size)).await?;
         }
@@ -47,21 +41,5 @@ impl Session {
             ("rows", size.rows.into()),
         ]);
         Ok((fd::OwnedFd::from(held.socket).into(), info))
-    }
-
-    /// Takes the controller end back from a holder that may control the session no longer, as when its lease was
-    /// claimed by another.
-    pub(super) async fn make_way(&self) {
-        let holder = || self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(fenced) = holder().clone() else { return };
-        if self.engine.find(&self.id, fenced.clone(), Need::Control).await.is_err() {
-            let mut holder = holder();
-            if holder.as_ref() == Some(&fenced) {
-                *holder = None;
-                if let Some(terminal) = self.channel.terminal() {
-                    terminal.take_back();
-                }
-            }
-        }
     }
 }

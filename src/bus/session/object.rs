@@ -1,6 +1,6 @@
 //! A session's object, without its interface.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::sync::watch;
 use zbus::message::Header;
@@ -9,7 +9,7 @@ use crate::{
     broker::name::SessionId,
     bus::{Callers, Error, guard::Answered},
     config::Limits,
-    engine::{self, Caller, ControlError, State},
+    engine::{self, ControlError, State},
     terminal::{Channel, Terminal},
 };
 
@@ -21,8 +21,6 @@ pub struct Session {
     pub(super) id: SessionId,
     pub(super) state: watch::Receiver<State>,
     pub(super) channel: Channel,
-    /// Who was lent the controller end last.
-    pub(super) holder: Mutex<Option<Caller>>,
     pub(super) limits: Limits,
 }
 
@@ -36,7 +34,7 @@ impl Session {
         limits: Limits,
     ) -> Self {
         let id = state.borrow().view.facts.id.clone();
-        Self { engine, callers, id, state, channel, holder: Mutex::default(), limits }
+        Self { engine, callers, id, state, channel, limits }
     }
 
     /// The terminal, where it has one.

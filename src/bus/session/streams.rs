@@ -44,8 +44,10 @@ impl Session {
         let terminal = self.terminal()?;
         let framing = self.framing(terminal, carrier, &mut options)?;
         let size = size(&mut options)?;
-        self.make_ready(mode, size, self.caller(header, options.take("token")?)?).await?;
-        let attached = terminal.attach(mode, framing)?;
+        let caller = self.caller(header, options.take("token")?)?;
+        let who = caller.connection.clone();
+        self.make_ready(mode, size, caller).await?;
+        let attached = terminal.attach(who.as_str(), mode, framing)?;
         let size = terminal.size();
         let mut info = Dict::from([("columns", size.columns.into()), ("rows", size.rows.into())]);
         info.extend(attached.begin.map(|begin| ("begin", begin.into())));
@@ -85,7 +87,6 @@ impl Session {
             return size.map_or(Ok(()), |_| Err(Error::InvalidArgs(text.to_owned())));
         }
         self.engine.find(&self.id, caller.clone(), Need::Control).await?;
-        self.make_way().await;
         if let Some(size) = size {
             self.engine.act(&self.id, caller, Act::Resize(size)).await?;
         }

@@ -197,10 +197,11 @@ impl Place for Scope {
             return seen;
         }
         // The control group is gone; the pinned scope remembers.
-        if let Some(used) = self.used.get() {
-            return *used;
-        }
-        self.link.some_of_unit(&self.unit, USED).await.as_ref().map_or(seen, used)
+        let told = match self.used.get() {
+            Some(told) => *told,
+            None => self.link.some_of_unit(&self.unit, USED).await.as_ref().map_or(seen, used),
+        };
+        Usage { memory_peak: told.memory_peak.max(seen.memory_peak), ..told }
     }
 
     async fn retire(&self) {

@@ -108,7 +108,7 @@ fn descriptors_ride_with_the_first_byte_and_are_close_on_exec() {
 }
 
 #[test]
-fn a_fourth_descriptor_is_refused_and_none_is_kept() {
+fn a_descriptor_too_many_is_refused_and_none_is_kept() {
     let (here, there) = UnixStream::pair().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     send_with_descriptors(here.as_fd(), &[0], &[writer.as_fd(); 5]).unwrap();

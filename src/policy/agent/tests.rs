@@ -127,6 +127,9 @@ fn a_file_that_cannot_be_trusted_refuses_and_is_not_passed_over() {
     fs::create_dir(bed.path(user)).unwrap();
     assert_eq!(words(&bed), "is no regular file");
     fs::remove_dir(bed.path(user)).unwrap();
+    bed.link("nowhere.toml", user);
+    assert_eq!(words(&bed), "is a symlink that leads nowhere");
+    fs::remove_file(bed.path(user)).unwrap();
     of_user(&bed, "\"agent\"");
     assert!(words(&bed).starts_with("2:11: key \"agents.agent.command\": "), "{}", words(&bed));
     of_user(&bed, r#"["agent"]"#);
@@ -156,21 +159,26 @@ fn a_file_that_cannot_be_trusted_refuses_and_is_not_passed_over() {
 #[test]
 fn a_prompt_is_the_last_argument_of_an_agent_that_takes_it_so() {
     let bed = bed();
-    let argv = |tool: &str| {
+    let argv = |tool: &str, prompt: &str| {
         let resolved = resolved(&bed, tool, |request| {
             request.argv = strings(["-x"]);
-            request.prompt = Some("-p $(x)".into());
+            request.prompt = Some(prompt.into());
         });
         resolved.spec.argv
     };
-    assert_eq!(argv("agent"), strings(["true", "--declared", "-x", "--", "-p $(x)"]));
+    let option = "-p $(x)";
+    assert_eq!(argv("agent", option), strings(["true", "--declared", "-x", "--", option]));
     bed.tool("joined", &AGENT.replace("\"--\"", "\"--prompt=\""));
-    assert_eq!(argv("joined"), strings(["true", "--declared", "-x", "--prompt=-p $(x)"]));
+    assert_eq!(argv("joined", option), strings(["true", "--declared", "-x", "--prompt=-p $(x)"]));
     bed.tool("plain", &AGENT.replace("prompt_option = \"--\"", ""));
-    assert_eq!(argv("plain"), strings(["true", "--declared", "-x", "-p $(x)"]));
+    assert_eq!(argv("plain", "$(x) -p"), strings(["true", "--declared", "-x", "$(x) -p"]));
     let refused = |tool: &str, prompt: &str| {
         refusal(&bed, tool, |request| request.prompt = Some(prompt.into()))
     };
+    assert_eq!(
+        refused("plain", option),
+        "NotPermitted: tool \"plain\" takes a prompt that begins with '-' for an option: its declaration has no agent.prompt_option"
+    );
     assert_eq!(
         refused("true", "p"),
         "NotPermitted: tool \"true\" takes no prompt: its declaration has no agent.prompt"
