@@ -1,5 +1,7 @@
 //! Reuse: an open that takes a session which is there already.
 
+use std::ffi::OsString;
+
 use super::{
     lease::Holder,
     name::SessionId,
@@ -44,21 +46,22 @@ fn rank(phase: &Phase) -> Option<u8> {
 
 /// Whether what is there is what is asked for.
 fn is_same(there: &Facts, wanted: &Facts) -> bool {
-    let agent = |facts: &Facts| facts.labels.get("agent").cloned();
-    let command = |facts: &Facts| {
-        facts.command[..facts.command.len().saturating_sub(facts.prompt_words)].to_vec()
-    };
     there.tool == wanted.tool
-        && command(there) == command(wanted)
+        && unprompted(there) == unprompted(wanted)
         && there.workspace == wanted.workspace
         && there.io == wanted.io
-        && agent(there) == agent(wanted)
+        && there.labels.get("agent") == wanted.labels.get("agent")
         && (there.private || !wanted.private)
+}
+
+/// The argv without a prompt.
+fn unprompted(facts: &Facts) -> &[OsString] {
+    &facts.command[..facts.command.len().saturating_sub(facts.prompt_words)]
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{ffi::OsString, os::unix::ffi::OsStringExt, time::Duration};
+    use std::{os::unix::ffi::OsStringExt, time::Duration};
 
     use super::*;
     use crate::{

@@ -34,6 +34,7 @@ use tokio::{
     sync::watch::{Receiver, Sender},
     time::{Instant, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::host::{pty, watch::watch_copy};
@@ -74,7 +75,8 @@ pub struct Holds {
 #[derive(Debug, Clone)]
 struct Hold {
     number: u64,
-    who: String,
+    /// Cancelled when its holder is fenced off.
+    gone: CancellationToken,
 }
 
 /// Whether the controller end may be lent, and whether it is.
@@ -107,9 +109,9 @@ impl Holds {
         &self.unseen_at
     }
 
-    fn begin(&mut self, at: u64, who: &str) -> u64 {
+    fn begin(&mut self, at: u64, gone: CancellationToken) -> u64 {
         self.begun += 1;
-        self.hold = Some(Hold { number: self.begun, who: who.to_owned() });
+        self.hold = Some(Hold { number: self.begun, gone });
         if self.unseen_at.last() != Some(&at) {
             self.unseen_at.push(at);
             let excess = self.unseen_at.len().saturating_sub(UNSEEN_KEPT);
@@ -164,26 +166,26 @@ pub(super) fn hold(shared: &Arc<Shared>, who: &str) -> Result<Held, AttachError>
     let (ours, socket) = UnixStream::pair().map_err(failed)?;
     ours.set_nonblocking(true).map_err(failed)?;
     let controller = copy(shared)?;
+    let pass = shared.fence.admit(who, Mode::Control, &shared.gone);
     let mut begun = Err(AttachError::Held);
     shared.direct.holds.send_if_modified(|holds| {
         if !holds.is_held() {
             let begin = shared.lend();
-            begun = Ok((begin, holds.begin(begin, who)));
+            begun = Ok((begin, holds.begin(begin, pass.gone.clone())));
         }
         begun.is_ok()
     });
     let (begin, number) = begun?;
     shared.direct.is_shared.store(true, Ordering::Relaxed);
     let keeper = Keeper { number, socket: ours, slot: Slot::of_holder(shared) };
-    let pass = shared.fence.admit(who, Mode::Control, &shared.gone);
     tokio::spawn(pass.run(keeper.run()));
     debug!(begin, "the controller end is held directly");
     Ok(Held { socket, controller, begin })
 }
 
-/// Ends the hold of any but this client: the broker reads from here on, whatever the holder does.
-pub(super) fn take_back(shared: &Shared, but: &str) {
-    end(shared, |hold| hold.who != but);
+/// Ends the hold of a client that was fenced off: the broker reads from here on, whatever the holder does.
+pub(super) fn take_back(shared: &Shared) {
+    end(shared, |hold| hold.gone.is_cancelled());
 }
 
 /// Lets the holder of a session that is over read the rest, until it has or vanished or it is `until`; reading is the
@@ -273,7 +275,7 @@ mod tests {
     #[test]
     fn the_newest_offsets_are_kept_once_each() {
         let mut holds = Holds::default();
-        let begin = |holds: &mut Holds, at| holds.begin(at, "");
+        let begin = |holds: &mut Holds, at| holds.begin(at, CancellationToken::new());
         assert_eq!(begin(&mut holds, 7), 1);
         assert_eq!(begin(&mut holds, 7), 2);
         assert!(holds.is_held());

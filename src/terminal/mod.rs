@@ -258,7 +258,7 @@ impl Terminal {
     /// no input; a hold of theirs ends. Where `observers`, streams that only observe end as well.
     pub fn fence(&self, but: &str, observers: bool) {
         self.shared.fence.close(but, observers);
-        direct::take_back(&self.shared, but);
+        direct::take_back(&self.shared);
     }
 
     /// Sets the terminal's size; gives whether it is another than before. After the end nothing happens.
