@@ -70,8 +70,9 @@ struct Cli {
 
 const EXIT_STATUSES: &str = "\
 Exit status: 0; 1 a failure; 2 a command line that cannot be understood.
-`run` and `attach`: the tool's own, or 128+N where signal N ended it; 125 where st2-tools itself
-failed; 126 where the tool could not be executed; 127 where it was not found.";
+`run` and `attach`: the tool's own, or 128+N where signal N ended it;
+125 where st2-tools itself failed; 126 where the tool could not be executed;
+127 where it was not found.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -164,5 +165,19 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_a_terminal_of_80_columns() {
+        let mut all = Cli::command().term_width(80);
+        all.build();
+        let each = all.get_subcommands().cloned().collect::<Vec<_>>();
+        for mut command in std::iter::once(all).chain(each) {
+            for help in [command.render_help(), command.render_long_help()] {
+                for line in help.to_string().lines() {
+                    assert!(line.chars().count() <= 80, "{}: {line:?}", command.get_name());
+                }
+            }
+        }
     }
 }

@@ -67,7 +67,8 @@ async fn a_session_is_a_scope_of_its_own_with_these_properties() {
     assert!(group.ends_with(Path::new("app.slice/app-st2tools.slice").join(&unit)), "{group:?}");
     assert!(lives(pid));
     session.close(&Dict::new()).await.unwrap();
-    assert!(manager::is_empty(&group) && !group.exists());
+    assert!(manager::is_empty(&group));
+    until("a removed control group", || !group.exists()).await;
     until("a forgotten scope", || manager::session_units().is_empty()).await;
 }
 

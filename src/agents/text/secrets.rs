@@ -4,6 +4,8 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::{Captures, Regex};
 
+mod shapes;
+
 /// How much of what follows must be known to tell whether something begins a secret: the longest name or address with a
 /// password, white space between name and value included.
 pub(super) const LOOK_AHEAD: usize = 1 << 10;
@@ -12,9 +14,8 @@ const MAX_SPACE: usize = 256;
 /// A user's name or a password in an address, in bytes.
 const MAX_USERINFO: usize = 256;
 
-static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
-    expression(
-        r#"(?x)
+/// What goes before a secret, or begins one that goes on up to a mark.
+const NAMES: &str = r#"(?x:
         (?P<key> -----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?----- )
       | (?P<rest> (?i: authorization | cookie | passphrase ) \\{0,3} ["'`]? [\ \t]{0,16} [:=] )
       | (?P<name> (?i: password | passwd | secret (?: [\ _-]? (?:access[\ _-]?)? key )? | api[\ _-]?key
@@ -23,25 +24,16 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
       | (?P<option> -- (?:[a-z0-9]+-){0,4} (?: password | passwd | passphrase | secret | api-?key | token ) [\ \t] )
       | (?P<bearer> (?i: bearer ) [\ \t] )
       | (?P<address> [A-Za-z][A-Za-z0-9+.-]{0,31} :// [!-~&&[^/?\#:@]]{0,256} : )
-      | (?P<shape> A[KS]IA [0-9A-Z]{12} | gh[pousr]_ [A-Za-z0-9]{16} | github_pat_ [A-Za-z0-9_]{16}
-                 | xox[a-z]- [A-Za-z0-9-]{8} | glpat- [A-Za-z0-9_-]{12} | AIza [0-9A-Za-z_-]{20}
-                 | eyJ [A-Za-z0-9_-]{10} | npm_ [A-Za-z0-9]{16} | pypi- [A-Za-z0-9_-]{16} | hf_ [A-Za-z0-9]{16}
-                 | [rs]k_(?:live|test)_ [A-Za-z0-9]{10} | (?-u:\b) sk- [A-Za-z0-9_-]{16} )"#,
-    )
-});
+    )"#;
+
+static BEGINNING: LazyLock<Regex> =
+    LazyLock::new(|| expression(&format!("{NAMES}|(?P<shape>{})", shapes::whole())));
 
 static KEY_END: LazyLock<Regex> =
     LazyLock::new(|| expression(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"));
 
 /// Where a shape begins that is not yet long enough to be one.
-static SHAPE_BEGUN: LazyLock<Regex> = LazyLock::new(|| {
-    expression(
-        r"(?x)
-        (?: (?: A[KS]IA | gh[pousr]_ | github_pat_ | xox[a-z]- | glpat- | AIza | eyJ | npm_ | pypi- | hf_
-              | [rs]k_(?:live|test)_ | (?-u:\b) sk- ) [A-Za-z0-9_.+/=\x7e-]*
-          | githu?b?_?(?:p|pa|pat)? | glpat? | pypi | xox[a-z] | [rs]k_[lt][a-z]{0,3} ) $",
-    )
-});
+static SHAPE_BEGUN: LazyLock<Regex> = LazyLock::new(|| expression(&shapes::begun()));
 
 /// Where an address begins that may turn out to have a password.
 static ADDRESS_BEGUN: LazyLock<Regex> =

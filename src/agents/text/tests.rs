@@ -32,6 +32,12 @@ const SECRETS: &[(&str, &str, &str)] = &[
     ("jwt ", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmN", "\n"),
     ("", "npm_abcdefghijklmnopqrstuvwxyz0123456789", "\n"),
     ("", "pypi-AgEIcHlwaS5vcmcCJDU2YzQ", "\n"),
+    ("digital ", "dop_v1_0123456789abcdef0123456789abcdef", "\n"),
+    ("age ", "AGE-SECRET-KEY-1QQPQYRXSWPQ2V8AGZ9ZKH2D3ADYTRG", "\n"),
+    ("gcloud ", "ya29.a0AfH6SMBx-abcdefghijkl_mnop", "\n"),
+    ("vault ", "hvs.CAESIJlWh0abcdefghijklmnop", "\n"),
+    ("runner ", "glrt-ABCDEFGHIJKLMNOPQRST", "\n"),
+    ("", "xapp-1-A0123456789-0123456789", "\n"),
     ("clone https://ada:", "s3cr3t-pa55", "@example.org/x.git\n"),
     (
         "-----BEGIN OPENSSH PRIVATE KEY-----",
@@ -209,6 +215,7 @@ fn ordinary_text_is_left_alone() {
         "the secret of it\n",
         "disk-usage-of-all-mounted-systems\n",
         "eyJust\n",
+        "MSG.a_constant_with_a_long_name\n",
         "\ta\tb\n",
         "e\u{301} 漢字 🙂\n",
     ] {
