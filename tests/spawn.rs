@@ -244,7 +244,7 @@ async fn a_stubborn_tree_is_dead_after_its_stop_timeout() {
         session.place.stop().await.unwrap();
         assert_eq!(session.place.emptied(SOON).await, 0);
         let took = began.elapsed();
-        assert!(took >= Duration::from_millis(450) && took < Duration::from_secs(3), "{took:?}");
+        assert!(took >= Duration::from_millis(450) && took < Duration::from_secs(9), "{took:?}");
         session.launcher.exited().await;
         for process in &session.announced {
             assert!(process.has_ended().unwrap());

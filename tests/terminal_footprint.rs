@@ -9,6 +9,7 @@ mod tool;
 
 use std::{
     fs::{read_dir, read_to_string},
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -36,8 +37,12 @@ fn resident() -> usize {
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
+/// This thread and those of a runtime; those of other tests come and go.
 fn threads() -> usize {
-    read_dir("/proc/self/task").unwrap().count()
+    let name = |task: &Path| read_to_string(task.join("comm")).unwrap_or_default();
+    let own = name(Path::new("/proc/thread-self"));
+    let tasks = read_dir("/proc/self/task").unwrap().flatten().map(|task| name(&task.path()));
+    tasks.filter(|name| *name == own || name.starts_with("tokio-")).count()
 }
 
 #[test]

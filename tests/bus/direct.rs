@@ -248,8 +248,9 @@ async fn a_holder_that_is_stopped_or_never_reads_holds_up_no_end() {
         session.write(b"\n").await.unwrap();
         let began = Instant::now();
         let outcome = soon("the end", session.close(None)).await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         assert_eq!(outcome.text("reason"), Some("closed-by-owner"));
+        assert_ne!(outcome.text("signal"), Some("SIGKILL"), "only when its stop timeout is over");
         assert_eq!(outcome.number("survivors"), Some(0));
         drop(holder);
     }

@@ -64,8 +64,12 @@ async fn a_life_is_told_from_a_cursor_on() {
     let idle = async { while !kinds(&client, id).await.contains(&"session-idle".to_owned()) {} };
     crate::support::soon("idle", idle).await;
     session.kill().await.unwrap();
-    let told = ["starting", "started", "reused", "idle", "exited", "closed"];
-    assert_eq!(kinds(&client, id).await, told.map(|kind| format!("session-{kind}")));
+    // On a slow machine it is idle before it is opened again.
+    let (reused, rest): (Vec<_>, Vec<_>) =
+        kinds(&client, id).await.into_iter().partition(|kind| kind == "session-reused");
+    assert_eq!(reused.len(), 1);
+    let told = ["starting", "started", "idle", "exited", "closed"];
+    assert_eq!(rest, told.map(|kind| format!("session-{kind}")));
     let (rows, next) = client.manager.list_events(1, 2).await.unwrap();
     assert_eq!((rows.len(), next, rows[1].number("seq")), (2, 3, Some(3)));
     let (rows, next) = client.manager.list_events(6, 10).await.unwrap();

@@ -1,6 +1,6 @@
 //! Who a session lives for.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use st2_tools::client::Dict;
 
@@ -14,7 +14,7 @@ fn slow_launcher(directory: &std::path::Path) -> String {
     let script = directory.join("slow");
     let launcher = crate::support::program("st2-tools-launch");
     let text = format!(
-        "#!/bin/sh\necho $$ >>{0}/spawned\nuntil [ -e {0}/go ]; do :; done\nexec {1}\n",
+        "#!/bin/sh\necho $$ >>{0}/spawned\nuntil [ -e {0}/go ]; do sleep 0.01; done\nexec {1}\n",
         directory.display(),
         launcher.display()
     );
@@ -41,10 +41,12 @@ async fn a_caller_that_vanishes_during_open_leaves_nothing() {
     until("the launcher's spawn", || !spawned(bench.path()).is_empty()).await;
     client.vanish().await;
     call.abort();
-    soon("the session's end", async {
+    // A launcher that answers nothing is waited for as long as one may take.
+    tokio::time::timeout(Duration::from_secs(60), async {
         while !watcher.manager.list_sessions(&Dict::new()).await.unwrap().is_empty() {}
     })
-    .await;
+    .await
+    .unwrap();
     let launcher = spawned(bench.path())[0];
     until("the launcher's death", || !crate::support::lives(launcher)).await;
     assert_eq!(broker.tmpdirs(), Vec::<std::path::PathBuf>::new());
@@ -133,7 +135,7 @@ async fn a_token_lease_lives_on_until_it_runs_out() {
     let options = within(place.path())
         .with("argv", vec!["cat".to_owned()])
         .with("lease", "token")
-        .with("lease_ttl_ms", 1000u64);
+        .with("lease_ttl_ms", 5000u64);
     let (session, info) = opener.open("command", options).await.unwrap();
     let token = info.text("token").unwrap().to_owned();
     let session = watcher.session(session.inner().path().as_str()).await;

@@ -165,8 +165,13 @@ async fn a_long_read_of_one_output_is_not_woken_by_the_other() {
 async fn what_was_dropped_of_each_is_one_gap_and_counted() {
     let (broker, place) = (Broker::private().await, workspace());
     let client = broker.client().await;
-    let script = "echo first >&2; sleep 0.2; seq 1 20000; sleep 0.2; echo last >&2";
-    let session = open(&client, piped(place.path(), script).with("ring_bytes", 8192u64)).await;
+    let script = "echo first >&2; read -r _; seq 1 20000; read -r _; echo last >&2";
+    let options = piped(place.path(), script).with("stdin", "open").with("ring_bytes", 8192u64);
+    let session = open(&client, options).await;
+    for written in ["first\n", "20000\n"] {
+        output_until(&session, written).await;
+        session.write(Bytes::new(b"\n"), &Dict::new()).await.unwrap();
+    }
     let ended = outcome(&session).await;
     let (mut cursor, mut missing, mut shown) = (0, 0, Vec::new());
     loop {

@@ -62,7 +62,7 @@ async fn the_first_forced_reason_wins_over_silence() {
     let client = broker.client().await;
     // It takes no HUP and no TERM, and is killed at last.
     let session =
-        open(&client, place.path(), "trap '' HUP TERM; echo up; while :; do sleep 9; done", 300)
+        open(&client, place.path(), "trap '' HUP TERM; echo up; while :; do sleep 9; done", 3000)
             .await;
     output_until(&session, "up").await;
     soon("the watchdog", async { while session.phase().await.unwrap() == "running" {} }).await;

@@ -72,10 +72,9 @@ async fn read_all(
 async fn readers_of_every_speed_have_each_byte_or_its_count() {
     const LAST: u32 = 300_000;
     let broker = Broker::private().await;
-    let script = format!("read -r _; seq {LAST}");
-    let session =
-        open(broker.bus.connect().await, &format!("stty -echo; {script}"), 64 << 10).await;
-    let all = numbers(LAST);
+    let script = format!("stty -echo; printf ready; read -r _; seq {LAST}");
+    let session = open(broker.bus.connect().await, &script, 64 << 10).await;
+    let all = [b"ready", &numbers(LAST)[..]].concat();
     let (pace, paced) = tokio::sync::watch::channel(0);
     let reader = |max, stride| {
         let (broker, id, paced, all) = (&broker, session.id().clone(), paced.clone(), &all);
@@ -87,8 +86,9 @@ async fn readers_of_every_speed_have_each_byte_or_its_count() {
     let readers =
         [reader(256 << 10, 0), reader(1 << 10, 0), reader(4 << 10, 100_000), reader(7, 500_000)];
     let leader = async {
-        session.write(b"\n").await.unwrap();
         let wait = ReadOptions { wait: Some(Duration::from_secs(10)), ..Default::default() };
+        while session.read(0, 9, &wait).await.unwrap().next < 5 {}
+        session.write(b"\n").await.unwrap();
         let mut seen = Seen::default();
         loop {
             let chunk = soon("output", session.read(seen.next, 16 << 10, &wait)).await.unwrap();

@@ -82,7 +82,8 @@ async fn opens_at_once_are_one_session_and_each_is_answered() {
 async fn an_open_that_waits_for_another_shares_its_failure() {
     let (bench, place) = (workspace(), workspace());
     let script = bench.path().join("slow");
-    let text = format!("#!/bin/sh\nuntil [ -e {0}/go ]; do :; done\n", bench.path().display());
+    let text =
+        format!("#!/bin/sh\nuntil [ -e {0}/go ]; do sleep 0.01; done\n", bench.path().display());
     std::fs::write(&script, text).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&script, mode).unwrap();

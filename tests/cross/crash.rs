@@ -35,7 +35,7 @@ async fn only_session(client: &Client) -> SessionProxy<'static> {
 async fn a_command_that_is_killed_ends_nothing_before_its_grace_and_everything_after() {
     let (broker, place) = (Broker::unit().await, workspace());
     let script = "trap '' HUP TERM; echo $$ is here; while :; do sleep 1000; done";
-    let mut command = run(&["--grace", "1500ms", "--", "sh", "-c", script], place.path());
+    let mut command = run(&["--grace", "5s", "--", "sh", "-c", script], place.path());
     let mut line = String::new();
     BufReader::new(command.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let pid: i32 = line.split(' ').next().unwrap().parse().unwrap();

@@ -113,7 +113,7 @@ async fn lazygit_outlives_a_client_that_crashes_and_is_used_by_the_one_that_clai
 async fn lazygit_of_a_client_that_does_not_come_back_is_gone_after_the_grace() {
     let (broker, repository) = (Broker::unit().await, changed_repository());
     let (crashing, watcher) = (Killable::on(&broker.bus).await, broker.client().await);
-    let options = within(repository.path()).with("grace_ms", 700u64);
+    let options = within(repository.path()).with("grace_ms", 5000u64);
     let (session, info) = crashing.client.open("lazygit", options).await.unwrap();
     let path = session.inner().path().to_string();
     let watched = watcher.session(&path).await;

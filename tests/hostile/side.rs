@@ -142,7 +142,7 @@ impl Stage {
     async fn effect(&self, attempt: &Attempt) -> Option<bool> {
         let trace = attempt.trace.as_ref()?;
         if self.side == Side::Unconfined {
-            let patience = std::time::Duration::from_secs(3);
+            let patience = std::time::Duration::from_secs(20);
             let seen = until(attempt.name, || trace(&self.scene));
             return Some(tokio::time::timeout(patience, seen).await.is_ok());
         }

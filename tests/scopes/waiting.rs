@@ -52,7 +52,7 @@ async fn a_paused_session_is_not_silent() {
     let (broker, place) = (Broker::unit().await, workspace());
     let client = broker.client().await;
     let argv = ["sh", "-c", "echo up; exec sleep 1000"].map(str::to_owned).to_vec();
-    let silence = Duration::from_millis(1500);
+    let silence = Duration::from_millis(4000);
     let options = within(place.path())
         .with("argv", argv)
         .with("silence_timeout_ms", u64::try_from(silence.as_millis()).unwrap());

@@ -168,7 +168,7 @@ async fn a_holder_that_does_nothing_delays_no_end_and_loses_no_byte() {
     tool.exited().await;
     let began = Instant::now();
     tool.terminal.drain(Duration::from_millis(250), 0).await;
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let stats = tool.terminal.stats();
     assert_eq!((stats.bytes_out, stats.bytes_dropped), (3005, 0));
     assert!(tool.terminal.read(5, 9).unwrap().bytes.starts_with(b"xxxx"));
@@ -187,7 +187,7 @@ async fn a_tool_that_waits_for_a_holder_can_be_ended() {
     soon(tool.exited()).await;
     let began = Instant::now();
     tool.terminal.drain(Duration::from_millis(250), 0).await;
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert!(tool.terminal.stats().bytes_out > 0, "what nobody read is the broker's");
 }
 

@@ -260,7 +260,7 @@ async fn a_grandchild_that_holds_the_pipes_cannot_delay_the_end_beyond_the_deadl
         soon(tool.pipes.drain(DEADLINE)).await;
         let took = begun.elapsed();
         kill_group(&tool);
-        assert!(took >= DEADLINE && took < DEADLINE + Duration::from_secs(2), "{held}: {took:?}");
+        assert!(took >= DEADLINE && took < DEADLINE + Duration::from_secs(10), "{held}: {took:?}");
         let end = tool.pipes.stats().bytes_out;
         assert!(tool.pipes.read(None, end, 1).unwrap().eof);
         tool.finished().await;

@@ -138,10 +138,21 @@ async fn a_program_that_does_not_read_holds_enter_up_once_and_not_for_long() {
 async fn escape_is_a_read_of_its_own() {
     let program = Program::start();
     let reads = program.reads();
-    program.terminal.press(&keys(&["i", "escape", "O", "A"])).await.unwrap();
-    for read in [&b"i"[..], b"\x1b", b"OA"] {
-        assert_eq!(next(&reads), read);
+    let mut judged = 0;
+    for _ in 0..50 {
+        let begin = Instant::now();
+        program.terminal.press(&keys(&["i", "escape", "O", "A"])).await.unwrap();
+        let mut read = vec![next(&reads)];
+        while read.concat().len() < 4 {
+            read.push(next(&reads));
+        }
+        // As above: only a reader that was not kept from running proves something.
+        if begin.elapsed() < Duration::from_millis(250) {
+            assert_eq!(read, [&b"i"[..], b"\x1b", b"OA"]);
+            judged += 1;
+        }
     }
+    assert!(judged > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
