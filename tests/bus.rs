@@ -15,6 +15,7 @@ mod bus {
     mod direct;
     mod events;
     mod flow;
+    mod framed;
     mod hardening;
     mod limits;
     mod ownership;

@@ -35,9 +35,11 @@ impl Session {
     /// q and rows q (control only), token s. Raw carries plain bytes both ways; it begins with the bytes that paint the
     /// screen and set its modes on a reset terminal (replay "screen", the default), with nothing (replay "none") or
     /// at an absolute offset (cursor t), then follows live, and the session's end is its end of file. Pty carries
-    /// the frames of compoundingtech/pty: it begins with GEOMETRY and SCREEN once ATTACH or PEEK was sent, and ends
-    /// with EXIT. Closing a stream detaches, and never ends the session. At most 4 streams a session; one that is
-    /// 8 MiB behind is closed. Info: begin t (where the stream begins with output), columns q, rows q.
+    /// the frames of compoundingtech/pty: it begins with GEOMETRY and SCREEN once ATTACH or PEEK was sent (with control,
+    /// DATA is typed before that too), and ends with EXIT. Closing a stream detaches, and never ends the session. At most
+    /// 4 streams a session; one that is 8 MiB behind is closed, of pty with CONNECTION_ERROR as its last frame. That
+    /// frame, or EXIT, waits 60 s to be read.
+    /// Info: begin t (where the stream begins with output), columns q, rows q.
     ///
     /// Direct, where the tool declares it: info has controller h as well, the controller end of the pty, which the
     /// caller reads, writes and sizes itself (no cursor, no replay). One holder a session: every other stream is

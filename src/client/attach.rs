@@ -46,8 +46,8 @@ pub enum Framing {
     #[default]
     Raw,
     /// Frames of the wire protocol of `compoundingtech/pty`, both ways: sizes and the exit code travel
-    /// with the bytes. Who controls and who only looks is said by the first frame, ATTACH or PEEK, and then the
-    /// stream begins with GEOMETRY and SCREEN, whatever the [`Start`].
+    /// with the bytes. Who controls and who only looks is said by a frame, ATTACH or PEEK, and then the stream begins
+    /// with GEOMETRY and SCREEN, whatever the [`Start`]. DATA is typed without it too, with [`Mode::Control`].
     Pty,
 }
 

@@ -31,7 +31,8 @@ pub const HEADER: usize = 5;
 /// What a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Type this. A frame's payload comes in as many pieces as it arrived in, none of them empty.
+    /// Type this; no ATTACH need come before it, and after PEEK it means nothing. A frame's payload comes in as many
+    /// pieces as it arrived in, none of them empty.
     Data(&'a [u8]),
     /// Attach with control, from a terminal of this size where it tells one.
     Attach(Option<Wish>),

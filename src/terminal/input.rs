@@ -126,21 +126,24 @@ impl Input {
         if len > self.write_bytes {
             return Err(WriteError::TooLong { len, limit: self.write_bytes });
         }
-        self.accept(pieces)
-    }
-
-    /// As [`Self::push`], of bytes that no writer chose the number of.
-    pub(super) fn offer(&self, bytes: &[u8]) -> Result<u64, WriteError> {
-        self.accept(&[Piece { bytes, alone: false }])
-    }
-
-    fn accept(&self, pieces: &[Piece<'_>]) -> Result<u64, WriteError> {
         let mut result = Err(WriteError::Closed);
         self.queue.send_if_modified(|queue| {
             result = queue.push_all(pieces);
             result.is_ok()
         });
         result
+    }
+
+    /// Queues the beginning of `bytes`, as much as there is room for; gives how much that is.
+    pub(super) fn offer(&self, bytes: &[u8]) -> Result<usize, WriteError> {
+        let mut offered = Err(WriteError::Closed);
+        self.queue.send_if_modified(|queue| {
+            let count = queue.room().min(bytes.len());
+            let piece = Piece { bytes: &bytes[..count], alone: false };
+            offered = queue.push_all(&[piece]).map(|_| count);
+            offered.is_ok_and(|count| count > 0)
+        });
+        offered
     }
 
     /// Takes up to 4 KiB that a client has sent on its stream. After the end they go nowhere.

@@ -54,6 +54,7 @@ pub mod keys;
 mod output;
 mod paste;
 mod pipes;
+mod plain;
 mod pool;
 mod pulse;
 mod pump;
@@ -245,7 +246,7 @@ impl Terminal {
     /// its bound of bytes waits for the tool. A client detaches by closing its end, and what
     /// it sent for which there was no room yet is dropped then; a client that only shuts down its
     /// sending half still sees output, but for a framed one. A client that falls [`Self::MAX_STREAM_LAG`] behind sees
-    /// EOF early. After the session's end a stream shows what is retained, then EOF. `who` is whom it is for, as
+    /// EOF early; a framed one is told, and has a minute to read that, as it has for the exit code. After the session's end a stream shows what is retained, then EOF. `who` is whom it is for, as
     /// [`Self::fence`] knows them.
     ///
     /// # Errors

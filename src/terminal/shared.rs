@@ -56,13 +56,18 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Stores what the tool wrote and wakes who waits for it.
+    /// Stores what the tool wrote and wakes who waits for it. After the end nothing is stored.
     pub(super) fn wrote(self: &Arc<Self>, bytes: &[u8]) {
-        if !bytes.is_empty() {
+        let mut drawn = Vec::new();
+        let stored = self.output.send_if_modified(|output| {
+            if bytes.is_empty() || output.has_ended() {
+                return false;
+            }
             self.last_output.touch();
-            let mut drawn = Vec::new();
-            self.output
-                .send_modify(|output| output.append(bytes, |at, turn| drawn.push((at, turn))));
+            output.append(bytes, |at, turn| drawn.push((at, turn)));
+            true
+        });
+        if stored {
             self.note_all(drawn);
             self.touch();
         }

@@ -44,7 +44,8 @@ pub enum Mode {
 pub enum Framing {
     /// Plain bytes both ways, from there on.
     Raw(Replay),
-    /// The frames of [`super::framing`]; it begins once the client has sent ATTACH or PEEK. The text answers STATUS.
+    /// The frames of [`super::framing`]; it begins once the client has sent ATTACH or PEEK. DATA before that is typed
+    /// where the mode is [`Mode::Control`]. The text answers STATUS.
     Pty(StatusText),
 }
 
@@ -199,7 +200,8 @@ pub(super) fn attach(
             shared.direct.unless_held(|| ()).ok_or(AttachError::Held)?;
             // An observer sends frames too: that it wants to be shown something.
             let (ours, socket) = pair(Mode::Control).map_err(failed)?;
-            let stream = framed::Stream::new(ours, slot, mode, status).map_err(failed)?;
+            let gone = pass.gone.clone();
+            let stream = framed::Stream::new(ours, slot, mode, status, gone).map_err(failed)?;
             tokio::spawn(pass.run(stream.run()));
             Ok(Attached { socket, begin: None })
         }

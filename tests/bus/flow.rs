@@ -121,7 +121,7 @@ async fn a_stalled_stream_is_told_and_costs_the_others_nothing_and_the_broker_it
     let quick = attach(&session, Mode::Control, Framing::Raw).await;
     let before = peak(&broker);
     session.write(b"\n").await.unwrap();
-    // A client that is cut off has some seconds for what it is still told: it looks once it must have been cut off.
+    // A client that is cut off has a minute for what it is still told: it looks once it must have been cut off.
     let (cut, is_cut) = std::sync::mpsc::channel();
     let frames = spawn_blocking(move || is_cut.recv().map(|()| frames(framed)).unwrap());
     let told = move |total| {

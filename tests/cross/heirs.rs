@@ -3,7 +3,7 @@
 use std::{num::NonZero, time::Duration};
 
 use st2_tools::client::{
-    AttachOptions, Client, Ending, Mode, ReadOptions, Refusal, Session, Start, Token,
+    AttachOptions, Client, Ending, Framing, Mode, ReadOptions, Refusal, Session, Start, Token,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -12,6 +12,7 @@ use crate::{
     support::{
         Broker,
         doomed::{Doomed, Known, Left},
+        frames::{self, Frames},
         lives, manager, owner_state,
         random::Random,
         soon, until, workspace,
@@ -126,8 +127,8 @@ async fn lazygit_of_a_killed_client_is_shown_by_its_heir_as_it_was() {
     assert!(rows.iter().all(|row| lines.next() == Some(row)), "{rows:?}\n{text}");
     assert!(text.contains("(true, "), "on the alternate screen: {text}");
 
-    let mut stream = session.attach(&AttachOptions::default()).await.unwrap();
-    stream.write_all(b"j").await.unwrap();
+    let mut frames = framed(&session, size, &text).await;
+    frames.send(frames::DATA, b"j").await;
     let selected = async {
         while shown(&session).await.0.concat().contains("diff --git a/pears.txt") {
             let end = session.proxy().bytes_out().await.unwrap();
@@ -136,14 +137,37 @@ async fn lazygit_of_a_killed_client_is_shown_by_its_heir_as_it_was() {
         }
     };
     soon("the first file alone", selected).await;
-    session.resize(101, 33).await.unwrap();
-    let all = |rows: &[String]| rows[0].chars().count() == 101 && rows[32].contains("Stage");
+    frames.send(frames::RESIZE, &frames::size(101, 33)).await;
+    let all = |rows: &[String]| {
+        rows.len() == 33 && rows[0].chars().count() == 101 && rows[32].contains("Stage")
+    };
     soon("all of the new size in use", async { while !all(&shown(&session).await.0) {} }).await;
     let (again, _) = painted(&session).await;
     assert!(looks(&again, (101, 33)).contains("Stage: <space>"));
-    stream.write_all(b"q").await.unwrap();
+    frames.send(frames::DATA, b"q").await;
+    let (mut told, mut last) = (Vec::new(), None);
+    while let Some((kind, payload)) = frames.next().await {
+        told.extend((kind == frames::GEOMETRY).then(|| payload.clone()));
+        last = Some((kind, payload));
+    }
+    assert_eq!(told, [frames::size(101, 33)]);
+    assert_eq!(last, Some((frames::EXIT, vec![0; 4])));
     assert_eq!(soon("the end", session.ended()).await.unwrap().ending, Ending::Exited(0));
     assert!(!lives(pid));
+}
+
+/// Attaches with control in frames, in the size in force; what they show is to look like this.
+async fn framed(session: &Session, (columns, rows): (u16, u16), text: &str) -> Frames {
+    let attach = AttachOptions { framing: Framing::Pty, ..AttachOptions::default() };
+    let mut frames = Frames::over(session.attach(&attach).await.unwrap());
+    let size = frames::size(columns, rows);
+    frames.send(frames::ATTACH, &size).await;
+    assert_eq!(frames.expect(frames::GEOMETRY).await, size);
+    let mut painted = frames.expect(frames::SCREEN).await;
+    while looks(&painted, (columns, rows)) != text {
+        painted.extend(frames.expect(frames::DATA).await);
+    }
+    frames
 }
 
 /// Numbers, then what it was told and in which size.

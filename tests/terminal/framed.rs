@@ -1,9 +1,12 @@
 //! Framed streams: what is sent in which order, who controls, what size is in force, and how a stream ends.
 
+use std::time::Duration;
+
 use st2_tools::{
     host::pty::Size,
     terminal::{Framing, Mode, Replay, Terminal},
 };
+use tokio::time::timeout;
 
 use crate::{
     frames::*,
@@ -94,7 +97,6 @@ async fn who_peeks_sees_and_does_nothing() {
     let tool = sized("printf '\\033[31mred\\033[m'; exec cat", Terminal::MIN_RING);
     tool.first(11).await;
     let mut plain = Client::connect(&tool, Mode::Control);
-    plain.send(DATA, b"typed before");
     plain.send(RESIZE, &size(5, 5));
     plain.send(PEEK, &[1]);
     assert_eq!(plain.next().await, Some(geometry(80, 24)));
@@ -120,6 +122,20 @@ async fn who_peeks_sees_and_does_nothing() {
     for client in [&mut plain, &mut retained, &mut observer] {
         assert_eq!(client.next().await, Some((DATA, b"y".to_vec())));
     }
+}
+
+#[tokio::test]
+async fn who_peeks_at_all_that_is_retained_may_have_it_as_text() {
+    let script = "printf '\\033]2;title\\007\\033[1;31mred\\033[m\\t\\303\\251\\377\\016\\n'; seq 100; printf end";
+    let mut tool = sized(script, Terminal::MIN_RING);
+    tool.finished().await;
+    let mut client = Client::connect(&tool, Mode::Observe);
+    client.send(PEEK, &[3]);
+    client.expect(GEOMETRY).await;
+    let numbers: String = (1..=100).map(|number| format!("{number}\n")).collect();
+    let shown = String::from_utf8(client.expect(SCREEN).await).unwrap();
+    assert_eq!(shown, format!("red\té\u{fffd}\n{numbers}end"));
+    assert_eq!(client.rest().await, [(EXIT, vec![0, 0, 0, 7])]);
 }
 
 #[tokio::test]
@@ -171,6 +187,58 @@ async fn modes_that_a_crashed_program_left_are_turned_off_for_all() {
     assert!(
         !baseline.contains("1003") && !baseline.contains("2004") && baseline.contains("\x1b[?1h")
     );
+}
+
+#[tokio::test]
+async fn modes_are_turned_off_in_no_session_that_is_over() {
+    let mut tool = sized("printf hello", Terminal::MIN_RING);
+    tool.finished().await;
+    let before = tool.terminal.stats();
+    let mut client = Client::connect(&tool, Mode::Control);
+    let attach = [&[ATTACH, 0, 0, 0, 4][..], &size(80, 24)].concat();
+    client.send_raw(&[attach, [RESET_INPUT_MODES, 0, 0, 0, 0].repeat(800)].concat());
+    assert_eq!(client.rest().await.last(), Some(&(EXIT, vec![0, 0, 0, 7])));
+    assert_eq!(tool.terminal.stats(), before);
+    let chunk = tool.terminal.read(0, usize::MAX).unwrap();
+    assert_eq!((&*chunk.bytes, chunk.eof), (&b"hello"[..], true));
+}
+
+/// A client that looked away until it was cut off.
+async fn cut_off(tool: &mut Tool) -> Client {
+    let mut slow = Client::attach(tool, 80, 24);
+    slow.expect(GEOMETRY).await;
+    slow.expect(SCREEN).await;
+    slow.send(DATA, b"\n");
+    tool.finished().await;
+    slow
+}
+
+const FLOOD: &str = "stty opost onlcr; read -r _; yes | head -c 20M";
+
+#[tokio::test]
+async fn a_client_that_looks_away_for_longer_is_still_told() {
+    let mut tools = [sized(FLOOD, Terminal::MIN_RING), sized("read -r _; exit", 4096)];
+    let [flood, quiet] = &mut tools;
+    let (mut slow, mut late) = (cut_off(flood).await, cut_off(quiet).await);
+    let (flooded, ended) = (flood.terminal.attached(), quiet.terminal.attached());
+    let away = Duration::from_secs(6);
+    for mut attached in [flooded, ended] {
+        timeout(away / 2, attached.wait_for(|count| *count == 0)).await.ok();
+    }
+    assert_eq!(slow.rest().await.last(), Some(&(CONNECTION_ERROR, vec![0])));
+    assert_eq!(late.rest().await, [(EXIT, vec![0, 0, 0, 7])]);
+}
+
+#[tokio::test]
+#[ignore = "takes a minute"]
+async fn a_client_that_never_looks_costs_a_place_for_a_minute() {
+    let mut tool = sized(FLOOD, Terminal::MIN_RING);
+    let slow = cut_off(&mut tool).await;
+    let mut attached = tool.terminal.attached();
+    let gone = timeout(Duration::from_secs(90), attached.wait_for(|count| *count == 0)).await;
+    gone.expect("its place is free").unwrap();
+    let shown = rest(slow.into_inner()).await.len();
+    assert!(shown < 1 << 20, "only what its socket held: {shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::{
     io::{Read, Write},
+    net::Shutdown,
     os::unix::net::UnixStream,
     sync::Arc,
 };
@@ -60,6 +61,15 @@ impl Client {
 
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).unwrap();
+    }
+
+    /// Closes the sending half.
+    pub fn send_no_more(&self) {
+        self.0.shutdown(Shutdown::Write).unwrap();
+    }
+
+    pub fn into_inner(self) -> UnixStream {
+        self.0
     }
 
     fn read(&mut self) -> Option<Frame> {

@@ -8,11 +8,14 @@ mod direct;
 mod ending;
 mod flow;
 mod framed;
+mod framed_input;
 mod frames;
 mod judge;
 mod pipes;
 mod queries;
 mod random;
+#[path = "../support/random.rs"]
+mod seed;
 mod streams;
 mod tool;
 mod typing;

@@ -29,6 +29,26 @@ fn a_write_above_the_limit_is_refused() {
 }
 
 #[test]
+fn a_stream_types_what_there_is_room_for_and_waits_for_as_much_again() {
+    for limit in [4096, 5000, 1 << 20] {
+        let input = Input::new(&Bounds { input_queue_bytes: limit, ..Bounds::default() });
+        let (mut typed, mut got) = (0, Vec::new());
+        for _ in 0..100 {
+            while input.room().now_or_never().is_some() {
+                let count = input.offer(&[0; 4091]).unwrap();
+                assert!(count > 0, "who was woken finds room");
+                typed += count;
+            }
+            assert_eq!(input.accepted(), typed as u64);
+            assert!(give(&input, &mut got));
+        }
+    }
+    let closed = Input::new(&Bounds::default());
+    closed.close(WriteError::Closed);
+    assert_eq!(closed.offer(b"x"), Err(WriteError::Closed));
+}
+
+#[test]
 fn a_closed_queue_drops_what_it_holds_and_accepts_nothing() {
     let input = Input::new(&Bounds::default());
     input.push(b"lost").unwrap();

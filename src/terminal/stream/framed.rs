@@ -2,12 +2,15 @@
 //!
 //! What it is sent is made frame by frame, each only when the one before is sent: a slow client holds one frame, and
 //! the rest waits in the output as for every stream. So a stream that is cut can still be told why, between frames.
+//!
+//! What it was sent last, EXIT or CONNECTION_ERROR, is kept for it for [`FAREWELL`], beside the rest of the frame before;
+//! all that time it has its place among the session's streams.
 
 use std::{
     io,
     net::Shutdown,
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
     time::Duration,
@@ -27,11 +30,11 @@ use tracing::{debug, warn};
 
 use super::{BURST, Mode, Slot, StatusText, left, send_some};
 use crate::{
-    host::watch::watch_copy,
+    host::{pty::Size, watch::watch_copy},
     terminal::{
         framing::{self, Decoder, Peek, Request, Wish},
-        input::WriteError,
         output::{Kind, Output, Pending, SubscriptionId},
+        plain::plain,
         screen::RESET_INPUT_MODES,
     },
 };
@@ -40,13 +43,15 @@ use crate::{
 const PIECE: usize = 4 << 10;
 /// What may wait to be sent while the client is listened to: it may ask for the status over and over.
 const ENOUGH: usize = 128 << 10;
-/// How long a client that was too slow may take to read why.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a client may take to read why its stream ends.
+const FAREWELL: Duration = Duration::from_mins(1);
 
 /// The broker's side of the client.
 pub(super) struct Stream {
     socket: UnixStream,
     watched: AsyncFd<OwnedFd>,
+    /// Whether `watched` tells what the client sends.
+    listening: bool,
     slot: Slot,
     /// What the bus allows it.
     mode: Mode,
@@ -59,6 +64,8 @@ pub(super) struct Stream {
     outgoing: Vec<u8>,
     role: Role,
     cut: CancellationToken,
+    /// Cancelled when it is fenced off, or with the terminal.
+    gone: CancellationToken,
     /// No frame follows; by when it must be gone.
     leaving: Option<Instant>,
 }
@@ -75,7 +82,7 @@ enum Role {
 /// Why it is over.
 #[derive(Debug)]
 enum End {
-    /// It was shown the session's end, or told that it was too slow.
+    /// It was shown the session's end, or told that it was too slow, or took too long to look.
     Told,
     /// It said so.
     Detached,
@@ -102,10 +109,11 @@ impl Stream {
         slot: Slot,
         mode: Mode,
         status: StatusText,
+        gone: CancellationToken,
     ) -> io::Result<Self> {
-        let interest = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
         Ok(Self {
-            watched: watch_copy(socket.as_fd(), interest)?,
+            watched: watch_copy(socket.as_fd(), Interest::READABLE | Interest::WRITABLE)?,
+            listening: true,
             socket,
             slot,
             mode,
@@ -116,6 +124,7 @@ impl Stream {
             outgoing: Vec::new(),
             role: Role::Waiting,
             cut: CancellationToken::new(),
+            gone,
             leaving: None,
         })
     }
@@ -127,6 +136,9 @@ impl Stream {
                 break end;
             }
         };
+        if !matches!(end, End::Detached | End::Garbled(_)) {
+            self.obey_the_rest();
+        }
         match end {
             End::Garbled(error) => warn!(%error, "a framed stream ended"),
             end => debug!(?end, "a framed stream ended"),
@@ -143,6 +155,7 @@ impl Stream {
         }
         let waiting = !self.untyped.is_empty();
         let listening = !waiting && self.leaving.is_none() && self.outgoing.len() < ENOUGH;
+        self.listen(listening).map_err(|_| End::Lost)?;
         let leaving = self.leaving;
         let attached = self.role != Role::Waiting && leaving.is_none();
         tokio::select! {
@@ -155,8 +168,7 @@ impl Stream {
                 self.outgoing.drain(..sent);
             }
             ready = self.watched.readable(), if listening => {
-                let arrived = receive(ready)?;
-                self.arrived = arrived;
+                self.arrived = arrived(ready)?;
                 self.obey()?;
             }
             () = left(&self.watched), if !listening => return Err(End::Lost),
@@ -166,6 +178,16 @@ impl Stream {
             () = until(leaving) => return Err(End::Told),
         }
         tokio::task::consume_budget().await;
+        Ok(())
+    }
+
+    /// Has what the client sends be told of, or its leaving alone: one that sends no more has not left.
+    fn listen(&mut self, listening: bool) -> io::Result<()> {
+        if self.listening != listening {
+            let receiving = if listening { Interest::READABLE } else { Interest::PRIORITY };
+            self.watched = watch_copy(self.socket.as_fd(), Interest::WRITABLE | receiving)?;
+            self.listening = listening;
+        }
         Ok(())
     }
 
@@ -199,36 +221,56 @@ impl Stream {
 
     /// Does what has arrived, until there is no room for input.
     fn obey(&mut self) -> Result<(), End> {
-        let untyped = std::mem::take(&mut self.untyped);
-        if !self.type_in(&untyped) {
-            self.untyped = untyped;
+        let typed = self.type_in(&self.untyped);
+        self.untyped.drain(..typed);
+        if !self.untyped.is_empty() {
             return Ok(());
         }
         let arrived = std::mem::take(&mut self.arrived);
         let mut rest = &arrived[..];
         while let Some(request) = self.decoder.next(&mut rest).map_err(End::Garbled)? {
-            match request {
-                Request::Data(piece) if !self.type_in(piece) => {
-                    (self.untyped, self.arrived) = (piece.to_vec(), rest.to_vec());
-                    return Ok(());
-                }
-                Request::Data(_) => {}
-                request => self.answer(request)?,
+            let Request::Data(piece) = request else {
+                self.answer(request)?;
+                continue;
+            };
+            let typed = self.type_in(piece);
+            if typed < piece.len() {
+                (self.untyped, self.arrived) = (piece[typed..].to_vec(), rest.to_vec());
+                return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Types, where the client may; `false` where there is no room now.
-    fn type_in(&self, piece: &[u8]) -> bool {
-        if !matches!(self.role, Role::Controls(_)) {
-            return true;
+    /// Does what the client had sent before it was gone or its stream over, as far as there is room; it sends no more.
+    fn obey_the_rest(&mut self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+        while !self.gone.is_cancelled() && self.obey().is_ok() && self.untyped.is_empty() {
+            // Nobody is there for answers.
+            self.outgoing.clear();
+            match receive(self.socket.as_fd()) {
+                Ok(arrived) if !arrived.is_empty() => self.arrived = arrived,
+                _ => return,
+            }
         }
-        let typed = self.slot.0.input.offer(piece);
-        if typed.is_ok() {
+    }
+
+    /// Types as much as there is room for; gives how much is done with, which is all where the client may not type or
+    /// the session takes no more.
+    fn type_in(&self, piece: &[u8]) -> usize {
+        let types = match self.role {
+            Role::Waiting => self.mode == Mode::Control,
+            Role::Controls(_) => true,
+            Role::Watches(_) => false,
+        };
+        if !types || piece.is_empty() {
+            return piece.len();
+        }
+        let offered = self.slot.0.input.offer(piece);
+        if offered.is_ok_and(|count| count > 0) {
             self.slot.0.touch();
         }
-        !matches!(typed, Err(WriteError::InputFull { .. }))
+        offered.unwrap_or(piece.len())
     }
 
     fn answer(&mut self, request: Request<'_>) -> Result<(), End> {
@@ -257,37 +299,43 @@ impl Stream {
         let id = self.slot.0.quietly(Output::name);
         self.slot.0.wish(id, wish);
         self.role = Role::Controls(id);
-        self.begin(id, true, Output::baseline)
+        let (size, screen) = self.follow(id, true, Output::baseline)?;
+        self.begin(size, &screen);
+        Ok(())
     }
 
     fn watch(&mut self, peek: Peek) -> Result<(), End> {
         let id = self.slot.0.quietly(Output::name);
         self.role = Role::Watches(id);
-        self.begin(
-            id,
-            false,
-            match peek {
-                Peek { plain: true, .. } => Output::plain,
-                Peek { retained: true, .. } => Output::retained,
-                Peek { .. } => Output::baseline,
-            },
-        )
+        let start = match peek {
+            Peek { retained: true, .. } => Output::retained,
+            Peek { plain: true, .. } => Output::plain,
+            Peek { .. } => Output::baseline,
+        };
+        let (size, screen) = self.follow(id, false, start)?;
+        match peek {
+            Peek { plain: true, retained: true } => self.begin(size, plain(&screen).as_bytes()),
+            Peek { .. } => self.begin(size, &screen),
+        }
+        Ok(())
     }
 
-    /// Follows the output; GEOMETRY and SCREEN come first.
-    fn begin(
-        &mut self,
+    /// Follows the output; gives the size in force and what is shown first.
+    fn follow(
+        &self,
         id: SubscriptionId,
         answers: bool,
         start: fn(&mut Output) -> (Vec<u8>, u64),
-    ) -> Result<(), End> {
+    ) -> Result<(Size, Vec<u8>), End> {
         let kind = Kind { answers, sizes: true };
         let subscribed = self.slot.0.subscribe(id, kind, self.cut.clone(), start);
         // The cursor is of the same output: nothing else is refused.
-        let (begin, screen) = subscribed.map_err(|_held| End::Held)?;
-        self.outgoing.extend(framing::geometry(begin.size));
-        self.outgoing.extend(framing::screen(&screen));
-        Ok(())
+        subscribed.map(|(begin, screen)| (begin.size, screen)).map_err(|_held| End::Held)
+    }
+
+    fn begin(&mut self, size: Size, screen: &[u8]) {
+        self.outgoing.extend(framing::geometry(size));
+        self.outgoing.extend(framing::screen(screen));
     }
 }
 
@@ -298,24 +346,28 @@ impl Drop for Stream {
             self.slot.0.unsubscribe(id);
         }
         let _ = self.socket.shutdown(Shutdown::Both);
-        let mut unread = [0; PIECE];
-        while recv(self.socket.as_raw_fd(), &mut unread, MsgFlags::MSG_DONTWAIT)
-            .is_ok_and(|count| count > 0)
-        {}
+        while receive(self.socket.as_fd()).is_ok_and(|unread| !unread.is_empty()) {}
     }
 }
 
-/// What the client sent.
-fn receive(ready: io::Result<AsyncFdReadyGuard<'_, OwnedFd>>) -> Result<Vec<u8>, End> {
-    let mut piece = vec![0; PIECE];
+/// What has arrived; that nothing will is the client's leaving.
+fn arrived(ready: io::Result<AsyncFdReadyGuard<'_, OwnedFd>>) -> Result<Vec<u8>, End> {
     let mut ready = ready.map_err(|_| End::Lost)?;
-    let received =
-        ready.try_io(|socket| Ok(recv(socket.as_raw_fd(), &mut piece, MsgFlags::MSG_DONTWAIT)?));
-    match received {
-        Ok(Ok(count @ 1..)) => piece.truncate(count),
-        Ok(_) => return Err(End::Lost),
-        Err(_would_block) => piece.clear(),
+    match ready.try_io(|socket| receive(socket.as_fd())) {
+        Ok(Ok(arrived)) if !arrived.is_empty() => Ok(arrived),
+        Ok(_) => Err(End::Lost),
+        Err(_would_block) => Ok(Vec::new()),
     }
+}
+
+/// What the client sent, up to [`PIECE`]; nothing where it sends no more.
+///
+/// # Errors
+/// As recv(2), with [`io::ErrorKind::WouldBlock`] where there is nothing yet.
+fn receive(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let mut piece = vec![0; PIECE];
+    let count = recv(socket.as_raw_fd(), &mut piece, MsgFlags::MSG_DONTWAIT)?;
+    piece.truncate(count);
     Ok(piece)
 }
 
