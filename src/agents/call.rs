@@ -10,11 +10,13 @@ use rmcp::{
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::failure::{Code, Failure};
+
 /// How often a client that asked for it is told that a wait goes on.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// A call that is being answered. It may be cancelled: that ends its waits, and nothing else.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Call {
     cancelled: CancellationToken,
     progress: Option<(Peer<RoleServer>, ProgressToken)>,
@@ -60,6 +62,24 @@ impl Call {
     /// Waits for an event that comes by itself in a while; none where nobody waits any more.
     pub async fn wait_long<T>(&self, event: impl Future<Output = T>) -> Option<T> {
         self.tell_until(None, event).await
+    }
+
+    /// Waits for what goes on to its end whether or not anybody waits: a session is not lost half-way, and no message to
+    /// the bus is cut, which would cost the connection.
+    ///
+    /// # Errors
+    /// Its own; `code`, saying `what` was being done, where nobody waits any more.
+    pub async fn see_through<T: Send + 'static>(
+        &self,
+        code: Code,
+        what: &str,
+        doing: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
+        match self.wait_long(tokio::spawn(doing)).await {
+            Some(Ok(done)) => done,
+            Some(Err(_)) => Err(Failure::recoverable(code, format!("{what} broke off"))),
+            None => Err(Failure::recoverable(code, format!("cancelled while {what}"))),
+        }
     }
 
     async fn tell_until<T>(
@@ -109,5 +129,21 @@ mod tests {
         cancelled.cancelled.cancel();
         assert_eq!(cancelled.wait(patient, never()).await, Waited::Cancelled);
         assert_eq!(cancelled.wait_long(never()).await, None);
+    }
+
+    #[tokio::test]
+    async fn what_is_seen_through_goes_on_when_nobody_waits() {
+        let code = Code::SessionRuntimeError;
+        assert_eq!(call().see_through(code, "counting", async { Ok(7) }).await, Ok(7));
+        let cancelled = call();
+        cancelled.cancelled.cancel();
+        let (told, hears) = tokio::sync::oneshot::channel();
+        let doing = async move {
+            tokio::task::yield_now().await;
+            told.send("done").map_err(|_| Failure::lasting(code, "nobody hears"))
+        };
+        let failure = cancelled.see_through(code, "counting", doing).await.unwrap_err();
+        assert_eq!(failure, Failure::recoverable(code, "cancelled while counting"));
+        assert_eq!(hears.await, Ok("done"));
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::task::JoinHandle;
+use tokio::task::spawn_blocking;
 
 use super::{
     arguments::Label,
@@ -19,7 +19,7 @@ use super::{
     settings::Settings,
     text::Bounds,
 };
-use crate::client::{Client, ClientError, OpenOptions, Opened, Refusal};
+use crate::client::{Client, ClientError, Dict, OpenOptions, Opened, Refusal};
 
 /// Columns and rows of a terminal that no person looks at: few lines wrap.
 const SIZE: (u16, u16) = (120, 40);
@@ -96,9 +96,9 @@ impl Desk {
     ///
     /// # Errors
     /// `SESSION_START_FAILED`, if it is no directory.
-    pub fn workdir(&self, named: Option<&str>) -> Result<PathBuf, Failure> {
+    pub async fn workdir(&self, named: Option<&str>) -> Result<PathBuf, Failure> {
         match named {
-            Some(named) => real_directory(named, "workdir", Code::SessionStartFailed),
+            Some(named) => real_directory(named, "workdir", Code::SessionStartFailed).await,
             None => Ok(self.place.root.clone()),
         }
     }
@@ -125,54 +125,57 @@ impl Desk {
     /// Opens a session. It is opened, and known, also if nobody waits for it any more.
     ///
     /// # Errors
-    /// That of the broker, or that nobody waits any more.
+    /// As [`Self::open_now`], or that nobody waits any more.
     pub async fn open(self: &Arc<Self>, opening: Opening, call: &Call) -> Result<Found, Failure> {
-        let (desk, not_permitted) = (self.clone(), opening.not_permitted);
-        let opened: JoinHandle<_> = tokio::spawn(async move { desk.open_now(opening).await });
-        match call.wait_long(opened).await {
-            Some(Ok(found)) => found.map_err(|error| match error.refusal() {
-                Some(Refusal::NotPermitted) => Failure::of(&error, not_permitted),
-                _ => Failure::of(&error, Code::SessionStartFailed),
-            }),
-            Some(Err(_)) => {
-                Err(Failure::recoverable(Code::SessionRuntimeError, "opening broke off"))
-            }
-            None => Err(Failure::recoverable(Code::SessionRuntimeError, "cancelled while opening")),
-        }
+        let desk = self.clone();
+        let opening = async move { desk.open_now(opening).await };
+        call.see_through(Code::SessionRuntimeError, "opening", opening).await
     }
 
-    async fn open_now(&self, opening: Opening) -> Result<Found, ClientError> {
-        let Opening { tool, options, .. } = opening;
-        let (opened, program) =
-            tokio::join!(self.client.open(&tool, &options), self.program(&tool, &options));
-        let opened = opened?;
+    /// Opens a session; for what is not dropped half-way, or a session is there that nobody knows.
+    ///
+    /// # Errors
+    /// `SESSION_START_FAILED`, or what the broker's refusal is.
+    pub async fn open_now(&self, opening: Opening) -> Result<Found, Failure> {
+        let Opening { tool, options, not_permitted } = opening;
+        let (opened, explained) =
+            tokio::join!(self.client.open(&tool, &options), self.client.explain(&tool, &options));
+        let explained = explained.unwrap_or_default();
+        let opened = opened.map_err(|error| not_opened(&error, not_permitted, &explained))?;
+        let reused = opened.reused;
         if let Some(entry) = self.roster.get(opened.session.id().as_str()) {
-            return Ok(Found { entry, reused: true });
+            return Ok(Found { entry, reused });
         }
-        let facts = facts(&opened, program, options.labels).await?;
+        let facts = facts(&opened, &explained).await;
+        let facts = facts.map_err(|error| Failure::of(&error, Code::SessionStartFailed))?;
         let text_bytes = usize::try_from(self.settings.limits.text_bytes).unwrap_or(usize::MAX);
-        let entry = Arc::new(Entry::new(opened.session, facts, text_bytes));
-        self.roster.add(entry.clone());
-        tokio::spawn(follow(entry.clone(), self.read_wait));
-        Ok(Found { entry, reused: false })
-    }
-
-    /// The file that the tool's command is.
-    async fn program(&self, tool: &str, options: &OpenOptions) -> Option<String> {
-        let explained = self.client.explain(tool, options).await.ok()?;
-        explained.text("program").filter(|program| !program.is_empty()).map(str::to_owned)
+        let ours = Arc::new(Entry::new(opened.session, facts, text_bytes));
+        // Another call may have been given the same session meanwhile; one of them has it followed.
+        let entry = self.roster.add(ours.clone());
+        if Arc::ptr_eq(&entry, &ours) {
+            tokio::spawn(follow(entry.clone(), self.read_wait));
+        }
+        Ok(Found { entry, reused })
     }
 }
 
-async fn facts(
-    opened: &Opened,
-    program: Option<String>,
-    labels: BTreeMap<String, String>,
-) -> Result<Facts, ClientError> {
+/// Why nothing was opened. A limit that a dry run meets too is no quota, but the size of what was asked.
+fn not_opened(error: &ClientError, not_permitted: Code, explained: &Dict) -> Failure {
+    let too_large = explained.text("refusal").is_some_and(|refusal| !refusal.is_empty());
+    match error.refusal() {
+        Some(Refusal::NotPermitted) => Failure::of(error, not_permitted),
+        Some(Refusal::LimitReached) if too_large => {
+            Failure::of(error, Code::SessionStartFailed).for_good()
+        }
+        _ => Failure::of(error, Code::SessionStartFailed),
+    }
+}
+
+async fn facts(opened: &Opened, explained: &Dict) -> Result<Facts, ClientError> {
     let properties = opened.session.properties().await?;
+    let program = explained.text("program").filter(|program| !program.is_empty());
     Ok(Facts {
-        program,
-        labels,
+        program: program.map(str::to_owned),
         pid: opened.info.number("pid"),
         fallback: opened.fell_back(),
         ..Facts::of(&properties)
@@ -192,7 +195,32 @@ pub fn labels_of(given: &[(&str, Option<&Label>)]) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// `code`, saying what it is instead.
-pub fn real_directory(path: &str, what: &str, code: Code) -> Result<PathBuf, Failure> {
+pub async fn real_directory(
+    path: &str,
+    what: &'static str,
+    code: Code,
+) -> Result<PathBuf, Failure> {
+    let path = path.to_owned();
+    off_thread(code, move || look_at(&path, what, code)).await
+}
+
+/// Looks at files, which may take as long as a file system likes: not on the thread that answers calls.
+///
+/// # Errors
+/// Those of `look`.
+pub async fn off_thread<T: Send + 'static>(
+    code: Code,
+    look: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let broke_off = |_| Err(Failure::recoverable(code, "looking at a directory broke off"));
+    spawn_blocking(look).await.unwrap_or_else(broke_off)
+}
+
+/// As [`real_directory`], on this thread.
+///
+/// # Errors
+/// As [`real_directory`].
+pub fn look_at(path: &str, what: &str, code: Code) -> Result<PathBuf, Failure> {
     let wrong = |why: &str| Failure::recoverable(code, format!("{what} {path:?} {why}"));
     let named = Path::new(path);
     if !named.is_absolute() {
@@ -216,14 +244,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_dry_run_refuses_too_is_no_quota() {
+        let error = ClientError::Refused {
+            refusal: Refusal::LimitReached,
+            message: "too many".into(),
+            step: None,
+        };
+        let code = Code::SessionStartFailed;
+        let refused = Dict::new().with("refusal", "org.st2.Tools.Error.LimitReached");
+        assert_eq!(not_opened(&error, code, &Dict::new()), Failure::recoverable(code, "too many"));
+        assert_eq!(not_opened(&error, code, &refused), Failure::lasting(code, "too many"));
+    }
+
+    #[test]
     fn a_root_is_a_real_directory() {
         let bench = tempfile::tempdir().unwrap();
         let at = |name: &str| bench.path().join(name);
         fs::create_dir(at("real")).unwrap();
         fs::write(at("file"), "").unwrap();
         symlink(at("real"), at("link")).unwrap();
-        let judge =
-            |path: &Path| real_directory(path.to_str().unwrap(), "root", Code::SessionStartFailed);
+        let judge = |path: &Path| look_at(path.to_str().unwrap(), "root", Code::SessionStartFailed);
         assert_eq!(judge(&at("real/../real")).unwrap(), at("real").canonicalize().unwrap());
         for (name, why) in
             [("file", "is not a directory"), ("link", "symbolic link"), ("absent", "No such file")]

@@ -34,16 +34,12 @@ pub async fn end_all(
     how: How,
     call: &Call,
 ) -> Result<Vec<Value>, Failure> {
-    let ending = tokio::spawn(async move {
+    let ending = async move {
         let ended = join_all(entries.iter().map(|entry| end(entry, how))).await;
         ended.into_iter().collect::<Result<Vec<()>, _>>()?;
         Ok(join_all(entries.iter().map(|entry| record(entry))).await)
-    });
-    match call.wait_long(ending).await {
-        Some(Ok(records)) => records,
-        Some(Err(_)) => Err(Failure::recoverable(Code::SessionCloseFailed, "ending broke off")),
-        None => Err(Failure::recoverable(Code::SessionCloseFailed, "cancelled while ending")),
-    }
+    };
+    call.see_through(Code::SessionCloseFailed, "ending", ending).await
 }
 
 /// Ends one; no error where it has ended.

@@ -2,11 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
-use tokio::sync::watch;
+use tokio::sync::{self, OwnedMutexGuard, watch};
 
 use super::{
     failure::{Code, Failure},
@@ -64,6 +64,9 @@ pub struct State {
     pub polled: u64,
 }
 
+/// The right to type into a session.
+pub type Turn = OwnedMutexGuard<()>;
+
 /// A session of this server.
 #[derive(Debug)]
 pub struct Entry {
@@ -73,6 +76,7 @@ pub struct Entry {
     pub facts: Facts,
     state: Mutex<State>,
     changes: watch::Sender<u64>,
+    turn: Arc<sync::Mutex<()>>,
 }
 
 impl Entry {
@@ -85,7 +89,13 @@ impl Entry {
             last_output: None,
             polled: 0,
         };
-        Self { session, facts, state: Mutex::new(state), changes: watch::Sender::new(0) }
+        Self {
+            session,
+            facts,
+            state: Mutex::new(state),
+            changes: watch::Sender::new(0),
+            turn: Arc::default(),
+        }
     }
 
     /// The id that clients know it by.
@@ -109,6 +119,12 @@ impl Entry {
     pub fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state());
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Waits for the turn to type: they are given in the order in which they were first waited for, and nobody else
+    /// types until this one is dropped.
+    pub async fn turn(&self) -> Turn {
+        self.turn.clone().lock_owned().await
     }
 
     /// Whether it has ended, and all that it wrote is known.
@@ -162,6 +178,7 @@ impl Facts {
             cwd: text("Cwd"),
             argv: properties.texts("Command").into_iter().map(str::to_owned).collect(),
             created_usec: properties.number("CreatedUsec").unwrap_or_default(),
+            labels: properties.pairs("Labels"),
             pipes: properties.text("Io") == Some("pipe"),
             ..Self::default()
         }

@@ -20,7 +20,7 @@ use crate::client::{Io, OpenOptions, Stdin};
 
 /// Runs a command; waits for its end for a while.
 pub async fn exec(desk: &Arc<Desk>, arguments: Exec, call: &Call) -> Answer {
-    let options = options(desk, &arguments)?;
+    let options = options(desk, &arguments).await?;
     let patience = patience(desk, &arguments)?;
     if arguments.replace_existing {
         replace(desk, &arguments, call).await?;
@@ -59,8 +59,8 @@ fn all_or_tail(transcript: &mut Transcript, bounds: Bounds) -> Piece {
     if all.more || all.lost > 0 { transcript.tail(bounds) } else { all }
 }
 
-fn options(desk: &Desk, arguments: &Exec) -> Result<OpenOptions, Failure> {
-    let root = desk.workdir(arguments.workdir.as_ref().map(|workdir| workdir.0.as_str()))?;
+async fn options(desk: &Desk, arguments: &Exec) -> Result<OpenOptions, Failure> {
+    let root = desk.workdir(arguments.workdir.as_ref().map(|workdir| workdir.0.as_str())).await?;
     let labels = desk.labels(&[
         ("name", arguments.name.as_ref()),
         ("task", arguments.task.as_ref()),

@@ -1,5 +1,7 @@
 //! What a tool answers when it could not do what was asked, in the documented shape.
 
+use std::fmt;
+
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,10 +67,16 @@ impl Failure {
         Self { code, message: error.to_string(), recoverable }
     }
 
-    /// What it is.
+    /// The same, after what its message begins with.
     #[must_use]
-    pub fn code(&self) -> Code {
-        self.code
+    pub fn after(self, before: impl fmt::Display) -> Self {
+        Self { message: format!("{before}: {}", self.message), ..self }
+    }
+
+    /// The same, where the same call will always meet it.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self { recoverable: false, ..self }
     }
 
     /// The answer to the call named so.
@@ -104,7 +112,9 @@ fn of_refusal(refusal: Refusal, code: Code) -> (Code, bool) {
         Refusal::NoSuchSession => (Code::SessionNotFound, false),
         Refusal::Closed => (Code::SessionNotHealthy, false),
         Refusal::NoSuchTool => (Code::InvalidAgentConfig, false),
-        Refusal::LimitReached | Refusal::InputFull | Refusal::LimitsExceeded => (code, true),
+        // What was to be written is too large, and stays so. Elsewhere it is too many, of which some may go.
+        Refusal::LimitReached => (code, code != Code::SessionWriteFailed),
+        Refusal::InputFull | Refusal::LimitsExceeded => (code, true),
         _ => (code, false),
     }
 }
@@ -148,7 +158,7 @@ mod tests {
     fn a_program_that_is_not_there_and_one_that_cannot_run_are_told_apart() {
         let code = |step| {
             let error = refused(Refusal::LaunchFailed, Some(step));
-            Failure::of(&error, Code::SessionStartFailed).code()
+            Failure::of(&error, Code::SessionStartFailed).code
         };
         assert_eq!(code(("exec", nix::libc::ENOENT)), Code::ExecutableNotFound);
         assert_eq!(code(("exec", nix::libc::EACCES)), Code::ExecutableNotRunnable);
@@ -157,10 +167,19 @@ mod tests {
 
     #[test]
     fn an_ended_session_is_told_from_an_unknown_one() {
-        let code = |refusal| Failure::of(&refused(refusal, None), Code::SessionWriteFailed).code();
+        let code = |refusal| Failure::of(&refused(refusal, None), Code::SessionWriteFailed).code;
         assert_eq!(code(Refusal::Closed), Code::SessionNotHealthy);
         assert_eq!(code(Refusal::NoSuchSession), Code::SessionNotFound);
         assert_eq!(code(Refusal::InputFull), Code::SessionWriteFailed);
+    }
+
+    #[test]
+    fn a_size_is_refused_for_good_and_a_quota_for_now() {
+        let body = |refusal, code| Failure::of(&refused(refusal, None), code).body("exec");
+        let recoverable = |refusal, code| body(refusal, code)["error"]["recoverable"].clone();
+        assert_eq!(recoverable(Refusal::LimitReached, Code::SessionStartFailed), true);
+        assert_eq!(recoverable(Refusal::LimitReached, Code::SessionWriteFailed), false);
+        assert_eq!(recoverable(Refusal::InputFull, Code::SessionWriteFailed), true);
     }
 
     #[test]

@@ -1,11 +1,32 @@
 //! What is typed into a session.
 
 use super::{
+    call::Call,
     entry::{End, Entry},
     failure::{Code, Failure},
     record::describe,
 };
 use crate::client::{ClientError, Session, WRITE_MAX};
+
+/// Types into a session while nobody else does: what was asked for first is typed first, and each as a whole. The turn
+/// is waited for before anything else.
+///
+/// # Errors
+/// Those of `typing`; `SESSION_WRITE_FAILED` where nobody waits for it any more. What has begun goes on then.
+pub async fn in_turn<T: Send + 'static>(
+    entry: &Entry,
+    call: &Call,
+    typing: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    let cancelled = || Failure::recoverable(Code::SessionWriteFailed, "cancelled before typing");
+    let turn = call.wait_long(entry.turn()).await.ok_or_else(cancelled)?;
+    let typing = async move {
+        let typed = typing.await;
+        drop(turn);
+        typed
+    };
+    call.see_through(Code::SessionWriteFailed, "typing", typing).await
+}
 
 /// Types bytes, as they are, in as many writes as it takes.
 ///
@@ -30,6 +51,19 @@ pub async fn type_bytes(entry: &Entry, bytes: &[u8]) -> Result<(), Failure> {
 /// As [`type_bytes`].
 pub async fn submit(entry: &Entry) -> Result<(), Failure> {
     act(entry, async |session| session.submit().await).await
+}
+
+/// Types bytes, and presses Enter after them.
+///
+/// # Errors
+/// As [`type_bytes`].
+pub async fn type_line(entry: &Entry, bytes: &[u8]) -> Result<(), Failure> {
+    type_bytes(entry, bytes).await?;
+    let typed = format!("{} bytes were taken, and Enter was not pressed", bytes.len());
+    submit(entry).await.map_err(|failure| match bytes {
+        [] => failure,
+        _ => failure.after(typed),
+    })
 }
 
 /// Makes a call that types something, if the session lives.
@@ -63,5 +97,5 @@ fn refused(error: &ClientError, taken: usize, all: usize) -> Failure {
     if taken == 0 {
         return failure;
     }
-    Failure::recoverable(failure.code(), format!("{taken} of {all} bytes were taken: {error}"))
+    failure.after(format_args!("{taken} of {all} bytes were taken"))
 }

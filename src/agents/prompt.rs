@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use tokio::time::timeout;
+
 use super::{
     arguments::Language,
-    call::Call,
     desk::Desk,
     entry::Entry,
     failure::{Code, Failure},
@@ -44,18 +45,27 @@ impl Way {
     }
 }
 
-/// Types a first prompt, once the terminal is up.
+/// Types a first prompt, once the terminal is up. Whoever types into the session meanwhile waits.
 ///
 /// # Errors
-/// `SESSION_WRITE_FAILED`, or `SESSION_NOT_HEALTHY` where it has ended already.
-pub async fn type_prompt(entry: &Entry, prompt: &str, call: &Call) -> Result<(), Failure> {
+/// `SESSION_WRITE_FAILED`, or `SESSION_NOT_HEALTHY` where it has ended already. It names the session, which is there:
+/// to open it again gives no prompt.
+pub async fn type_prompt(entry: &Entry, prompt: &str) -> Result<(), Failure> {
+    let _turn = entry.turn().await;
     let shows = entry.until(|state| state.transcript.position() > 0 || state.end.is_some());
-    call.wait(UP, shows).await;
-    if call.is_cancelled() {
-        return Err(Failure::recoverable(Code::SessionWriteFailed, "cancelled before the prompt"));
-    }
-    input::type_bytes(entry, prompt.as_bytes()).await?;
-    input::submit(entry).await
+    // Its time being over is no failure.
+    let _ = timeout(UP, shows).await;
+    input::type_line(entry, prompt.as_bytes()).await.map_err(|failure| not_given(entry, failure))
+}
+
+fn not_given(entry: &Entry, failure: Failure) -> Failure {
+    let id = entry.id();
+    let then = if entry.has_ended() {
+        ""
+    } else {
+        ", and open gives it none again; write it with coordinate_agents_session_write"
+    };
+    failure.for_good().after(format_args!("session {id} was not given its initialPrompt{then}"))
 }
 
 /// Adds a language to what is to be opened, where the catalogue lets it pass; gives whether it does.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -26,10 +25,12 @@ impl Roster {
         Self { entries: Mutex::default(), ended }
     }
 
-    /// Takes a session in; those that ended first make room.
-    pub fn add(&self, entry: Arc<Entry>) {
+    /// Takes a session in, unless it is there already; gives the one that is there now. Those that ended first make
+    /// room.
+    pub fn add(&self, entry: Arc<Entry>) -> Arc<Entry> {
         let mut entries = self.lock();
-        entries.insert(entry.session.id().as_str().to_owned(), entry);
+        let id = entry.session.id().as_str().to_owned();
+        let entry = entries.entry(id).or_insert(entry).clone();
         let mut ended: Vec<_> = entries
             .iter()
             .filter(|(_, entry)| entry.has_ended())
@@ -39,6 +40,7 @@ impl Roster {
         for (_, id) in ended.iter().rev().skip(self.ended) {
             entries.remove(id);
         }
+        entry
     }
 
     /// The session that the broker calls so.
@@ -55,19 +57,6 @@ impl Roster {
         Entry::broker_id(id).and_then(|id| self.get(id)).ok_or_else(|| {
             Failure::lasting(Code::SessionNotFound, format!("this server has no session {id:?}"))
         })
-    }
-
-    /// The session of this id, opened at this root.
-    ///
-    /// # Errors
-    /// `SESSION_NOT_FOUND`: never opened here, forgotten, or of another root.
-    pub fn find_at(&self, id: &str, root: &Path) -> Result<Arc<Entry>, Failure> {
-        let entry = self.find(id)?;
-        if Path::new(&entry.facts.root) == root {
-            return Ok(entry);
-        }
-        let message = format!("session {id:?} is not at {}", root.display());
-        Err(Failure::lasting(Code::SessionNotFound, message))
     }
 
     /// All that have these labels, the newest first.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
 pub use super::desk::Place;
 use super::{desk::Desk, server::Server, settings::Settings, transport::Lines};
@@ -22,9 +23,13 @@ pub enum ServeError {
         /// What it did instead.
         source: Box<ServerInitializeError>,
     },
+    /// The connection to the broker is gone, and the sessions with it.
+    #[error("the connection to the broker is gone; the sessions of this server end")]
+    Gone,
 }
 
-/// Serves the client at the other end of two streams until it closes its own.
+/// Serves the client at the other end of two streams until it closes its own, or until the broker is out of reach: who
+/// started this server is to start another, which reaches it again.
 ///
 /// # Errors
 /// [`ServeError`]. A client that never says a word and goes is no error.
@@ -40,9 +45,31 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let longest = usize::try_from(settings.limits.message_bytes).unwrap_or(usize::MAX);
-    let desk = Desk::new(client, settings, place).await?;
-    let server = Server::new(Arc::new(desk));
-    match server.serve(Lines::new(reader, writer, longest)).await {
+    let desk = Desk::new(client.clone(), settings, place).await?;
+    let (server, stop) = (Server::new(Arc::new(desk)), CancellationToken::new());
+    let conversation = converse(server, Lines::new(reader, writer, longest), stop.clone());
+    tokio::pin!(conversation);
+    tokio::select! {
+        ended = &mut conversation => ended,
+        () = client.gone() => {
+            stop.cancel();
+            // Calls that are being answered fail at once, and are told so first. How it quits makes no difference.
+            let _ = conversation.await;
+            Err(ServeError::Gone)
+        }
+    }
+}
+
+async fn converse<R, W>(
+    server: Server,
+    lines: Lines<R, W>,
+    stop: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    match server.serve_with_ct(lines, stop).await {
         Ok(running) => {
             // How it quits makes no difference: the connection to the broker goes with this program.
             let _ = running.waiting().await;

@@ -1,12 +1,13 @@
 //! The MCP server: which tools there are, and who answers a call.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+        CustomResult, ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
 };
@@ -15,12 +16,21 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    call::Call, desk::Desk, exec, failure::Failure, process, screen, session, settings::ToolName,
+    arguments::{Close, Process},
+    call::Call,
+    desk::Desk,
+    exec,
+    failure::Failure,
+    process, screen, session,
+    settings::ToolName,
     table,
 };
 
 /// Too many calls at once; of those that JSON-RPC leaves to implementations.
-const BUSY: rmcp::model::ErrorCode = rmcp::model::ErrorCode(-32000);
+const BUSY: ErrorCode = ErrorCode(-32000);
+
+/// The one method of this server that has parameters to be wrong.
+const CALL: &str = "tools/call";
 
 /// What a client is told once, about all of the tools.
 const INSTRUCTIONS: &str = "Runs programs confined to one directory and gives you their terminals. Sessions live \
@@ -69,14 +79,17 @@ impl Server {
             ToolName::CoordinateAgentsSessionWrite => {
                 session::write(desk, take(arguments)?, call).await
             }
-            ToolName::CoordinateAgentsSessionRead => session::read(desk, &take(arguments)?),
+            ToolName::CoordinateAgentsSessionRead => session::read(desk, take(arguments)?).await,
             ToolName::CoordinateAgentsSessionClose => {
-                session::close(desk, take(arguments)?, call).await
+                let arguments: Close = take(arguments)?;
+                arguments.check().map_err(wrong)?;
+                session::close(desk, arguments, call).await
             }
             ToolName::Exec => exec::exec(desk, take(arguments)?, call).await,
             ToolName::Screen => screen::screen(desk, &take(arguments)?).await,
             ToolName::Process => {
-                let action = take(arguments)?;
+                let action: Process = take(arguments)?;
+                action.check().map_err(wrong)?;
                 return Ok(process::process(desk, action, call).await);
             }
         };
@@ -89,8 +102,11 @@ impl Server {
 /// # Errors
 /// -32602, naming what is wrong: an unknown one, one that is missing, one outside its bounds.
 fn take<T: DeserializeOwned>(arguments: Value) -> Result<T, ErrorData> {
-    serde_json::from_value(arguments)
-        .map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+    serde_json::from_value(arguments).map_err(wrong)
+}
+
+fn wrong(error: impl fmt::Display) -> ErrorData {
+    ErrorData::invalid_params(error.to_string(), None)
 }
 
 /// An answer as the protocol carries it: structured, and the same as text.
@@ -136,8 +152,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.shown(&request.name) else {
-            let text = format!("there is no tool {:?}", request.name);
-            return Err(ErrorData::invalid_params(text, None));
+            return Err(wrong(format_args!("there is no tool {:?}", request.name)));
         };
         let Ok(_permit) = self.calls.try_acquire() else {
             let text =
@@ -147,5 +162,17 @@ impl ServerHandler for Server {
         let arguments = request.arguments.map_or_else(|| json!({}), Value::Object);
         let result = self.answer(tool, arguments, &Call::of(&context)).await?;
         Ok(result.into())
+    }
+
+    /// What is no request of the protocol. A call whose parameters have another shape ends up here, too.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == CALL {
+            return Err(wrong("a call has the name of a tool, and arguments that are an object"));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     arguments::{Close, Inspect, Open, Read, Status, WriteSession},
     call::Call,
-    desk::{Desk, Found, Opening, labels_of, real_directory},
+    desk::{Desk, Found, Opening, labels_of, look_at, off_thread, real_directory},
     ending::{How, end_all},
     entry::Entry,
     failure::{Code, Failure},
@@ -25,7 +25,7 @@ use crate::client::OpenOptions;
 
 /// Opens a session, or gives the one that is there.
 pub async fn open(desk: &Arc<Desk>, arguments: Open, call: &Call) -> Answer {
-    let root = real_directory(&arguments.root.0, "root", Code::SessionStartFailed)?;
+    let root = real_directory(&arguments.root.0, "root", Code::SessionStartFailed).await?;
     let tool = arguments.agent.0.as_str();
     let mut options = options(desk, &root, &arguments);
     let passed = match arguments.language {
@@ -34,7 +34,7 @@ pub async fn open(desk: &Arc<Desk>, arguments: Open, call: &Call) -> Answer {
     };
     let found = match &arguments.initial_prompt {
         Some(prompt) => open_prompted(desk, tool, options, &prompt.0, call).await?,
-        None => open_plain(desk, tool, options, call).await?,
+        None => desk.open(opening(tool, options), call).await?,
     };
     let mut answer = about(&found.entry).await;
     answer["reused"] = found.reused.into();
@@ -49,18 +49,11 @@ fn options(desk: &Desk, root: &Path, arguments: &Open) -> OpenOptions {
     OpenOptions { reuse: true, io_fallback, ..desk.options(root, labels) }
 }
 
-/// Opens, or takes what is there.
-async fn open_plain(
-    desk: &Arc<Desk>,
-    tool: &str,
-    options: OpenOptions,
-    call: &Call,
-) -> Result<Found, Failure> {
-    let not_permitted = Code::InvalidAgentConfig;
-    desk.open(Opening { tool: tool.to_owned(), options, not_permitted }, call).await
+fn opening(tool: &str, options: OpenOptions) -> Opening {
+    Opening { tool: tool.to_owned(), options, not_permitted: Code::InvalidAgentConfig }
 }
 
-/// Opens with a prompt, which only a new session is given.
+/// Opens with a prompt, which only a new session is given; it is given also if nobody waits for that any more.
 async fn open_prompted(
     desk: &Arc<Desk>,
     tool: &str,
@@ -68,24 +61,31 @@ async fn open_prompted(
     prompt: &str,
     call: &Call,
 ) -> Result<Found, Failure> {
-    let way = Way::of(desk, tool).await?;
-    let argument = (way == Way::Argument).then(|| prompt.to_owned());
-    let found = open_plain(desk, tool, OpenOptions { prompt: argument, ..options }, call).await?;
-    if way == Way::Terminal && !found.reused {
-        type_prompt(&found.entry, prompt, call).await?;
+    let (way, prompt) = (Way::of(desk, tool).await?, prompt.to_owned());
+    if way == Way::Argument {
+        let options = OpenOptions { prompt: Some(prompt), ..options };
+        return desk.open(opening(tool, options), call).await;
     }
-    Ok(found)
+    let (desk, opening) = (desk.clone(), opening(tool, options));
+    let prompting = async move {
+        let found = desk.open_now(opening).await?;
+        if !found.reused {
+            type_prompt(&found.entry, &prompt).await?;
+        }
+        Ok(found)
+    };
+    call.see_through(Code::SessionRuntimeError, "opening", prompting).await
 }
 
 /// How a session is.
 pub async fn status(desk: &Desk, arguments: Status) -> Answer {
-    let entry = find(desk, &arguments.session_id.0, &arguments.root.0)?;
+    let entry = find(desk, &arguments.session_id.0, &arguments.root.0).await?;
     Ok(about(&entry).await)
 }
 
 /// How a session is, and its last lines.
 pub async fn inspect(desk: &Desk, arguments: Inspect) -> Answer {
-    let entry = find(desk, &arguments.session_id.0, &arguments.root.0)?;
+    let entry = find(desk, &arguments.session_id.0, &arguments.root.0).await?;
     let mut answer = about(&entry).await;
     let bounds = bounds(arguments.max_lines.0, arguments.max_bytes.0);
     output::put(&mut answer, entry.state().transcript.tail(bounds));
@@ -94,30 +94,44 @@ pub async fn inspect(desk: &Desk, arguments: Inspect) -> Answer {
 
 /// Types into a session.
 pub async fn write(desk: &Desk, arguments: WriteSession, call: &Call) -> Answer {
-    let entry = find(desk, &arguments.session_id.0, &arguments.root.0)?;
-    let input = arguments.input.0;
-    let enter = if entry.facts.pipes { '\n' } else { '\r' };
-    let submits = arguments.submit && !input.ends_with(enter);
-    let typing = async {
-        if !input.is_empty() {
-            input::type_bytes(&entry, input.as_bytes()).await?;
+    let entry = desk.roster.find(&arguments.session_id.0)?;
+    let WriteSession { root, input, submit, .. } = arguments;
+    let typing = {
+        let entry = entry.clone();
+        async move {
+            must_be_at(&entry, &root.0).await?;
+            input::must_live(&entry)?;
+            let (text, submits) = before_enter(&input.0, submit, entry.facts.pipes);
+            match submits {
+                true => input::type_line(&entry, text.as_bytes()).await?,
+                false => input::type_bytes(&entry, text.as_bytes()).await?,
+            }
+            Ok((text.len(), submits))
         }
-        if submits {
-            input::submit(&entry).await?;
-        }
-        input::must_live(&entry)
     };
-    let cancelled = || Failure::recoverable(Code::SessionWriteFailed, "cancelled while writing");
-    call.wait_long(typing).await.ok_or_else(cancelled)??;
+    let (bytes, submitted) = input::in_turn(&entry, call, typing).await?;
     let mut answer = only(&entry);
-    answer["bytes"] = input.len().into();
-    answer["submitted"] = submits.into();
+    answer["bytes"] = bytes.into();
+    answer["submitted"] = submitted.into();
     Ok(answer)
 }
 
+/// What is typed before Enter is pressed, and whether it is: not where the input ends in one. The line feed that a
+/// terminal's input ends in stands for it: typed too, it would be a second one.
+fn before_enter(input: &str, submit: bool, pipes: bool) -> (&str, bool) {
+    match (submit, pipes) {
+        (false, _) => (input, false),
+        (true, true) => (input, !input.ends_with('\n')),
+        (true, false) => {
+            let text = input.strip_suffix('\n').unwrap_or(input);
+            (text, !text.ends_with('\r'))
+        }
+    }
+}
+
 /// Output from a cursor on.
-pub fn read(desk: &Desk, arguments: &Read) -> Answer {
-    let entry = find(desk, &arguments.session_id.0, &arguments.root.0)?;
+pub async fn read(desk: &Desk, arguments: Read) -> Answer {
+    let entry = find(desk, &arguments.session_id.0, &arguments.root.0).await?;
     let mut state = entry.state();
     state.check("cursor", arguments.cursor)?;
     let bounds = bounds(arguments.max_lines.0, arguments.max_bytes.0);
@@ -139,7 +153,7 @@ pub async fn close(desk: &Desk, arguments: Close, call: &Call) -> Answer {
     let Some(id) = &arguments.session_id else {
         return close_task(desk, &arguments.root.0, &labels, how, call).await;
     };
-    let entry = find(desk, &id.0, &arguments.root.0)?;
+    let entry = find(desk, &id.0, &arguments.root.0).await?;
     let mut answer = only(&entry);
     answer["session"] = end_all(vec![entry], how, call).await?.into_iter().next().into();
     Ok(answer)
@@ -156,7 +170,7 @@ async fn close_task(
         let message = "neither sessionId nor task nor subtask is given";
         return Err(Failure::lasting(Code::SessionNotFound, message));
     }
-    let root = known_root(root)?;
+    let root = known_root(root).await?;
     let here = |entry: &Arc<Entry>| Path::new(&entry.facts.root) == root && !entry.has_ended();
     let entries: Vec<_> = desk.roster.labelled(labels).into_iter().filter(here).collect();
     let closed = entries.len();
@@ -164,20 +178,55 @@ async fn close_task(
     Ok(json!({ "root": root, "closed": closed, "sessions": sessions }))
 }
 
-fn find(desk: &Desk, id: &str, root: &str) -> Result<Arc<Entry>, Failure> {
-    desk.roster.find_at(id, &known_root(root)?)
+async fn find(desk: &Desk, id: &str, root: &str) -> Result<Arc<Entry>, Failure> {
+    let entry = desk.roster.find(id)?;
+    must_be_at(&entry, root).await?;
+    Ok(entry)
+}
+
+async fn must_be_at(entry: &Entry, root: &str) -> Result<(), Failure> {
+    let root = known_root(root).await?;
+    if Path::new(&entry.facts.root) == root {
+        return Ok(());
+    }
+    let message = format!("session {} is not at {}", entry.id(), root.display());
+    Err(Failure::lasting(Code::SessionNotFound, message))
 }
 
 /// The root of a session that is there already: its directory may be gone by now.
-fn known_root(root: &str) -> Result<PathBuf, Failure> {
-    if Path::new(root).symlink_metadata().is_ok() {
-        real_directory(root, "root", Code::SessionNotFound)
-    } else {
-        Ok(PathBuf::from(root))
-    }
+async fn known_root(root: &str) -> Result<PathBuf, Failure> {
+    let root = root.to_owned();
+    let look = move || match Path::new(&root).symlink_metadata() {
+        Ok(_) => look_at(&root, "root", Code::SessionNotFound),
+        Err(_) => Ok(PathBuf::from(root)),
+    };
+    off_thread(Code::SessionNotFound, look).await
 }
 
 fn bounds(lines: u64, bytes: u64) -> Bounds {
     let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
     Bounds { lines: size(lines), bytes: size(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enter_is_pressed_once() {
+        for (input, pipes, expected) in [
+            ("ls", false, ("ls", true)),
+            ("ls\r", false, ("ls\r", false)),
+            ("ls\n", false, ("ls", true)),
+            ("ls\r\n", false, ("ls\r", false)),
+            ("", false, ("", true)),
+            ("\n", false, ("", true)),
+            ("ls", true, ("ls", true)),
+            ("ls\n", true, ("ls\n", false)),
+            ("ls\r", true, ("ls\r", true)),
+        ] {
+            assert_eq!(before_enter(input, true, pipes), expected, "{input:?}");
+            assert_eq!(before_enter(input, false, pipes), (input, false));
+        }
+    }
 }

@@ -71,9 +71,10 @@ pub(super) async fn mcp(args: Args, reach: &Reach) -> Result<Status, CliError> {
     let held = reach.hold().await?;
     let (input, output) = rmcp::transport::io::stdio();
     let served = serve(held.client.clone(), settings, place, input, output).await;
-    held.end().await?;
+    let ended = held.end().await;
+    // Where both failed, the first is why.
     served?;
-    Ok(Status::SUCCESS)
+    ended.map(|()| Status::SUCCESS)
 }
 
 impl Args {

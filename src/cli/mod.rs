@@ -6,9 +6,10 @@
 //! whoever read the output is gone.
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::{self, Runtime};
 
 pub mod embedded;
 
@@ -100,7 +101,7 @@ enum Command {
 #[must_use]
 pub fn main(embedded: Option<Embedded>) -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = match cli.command.runtime() {
         Ok(runtime) => runtime,
         Err(source) => return report(&CliError::Runtime { source }, Status::FAILURE),
     };
@@ -140,6 +141,14 @@ async fn perform(cli: Cli, embedded: Option<Embedded>) -> Result<Status, CliErro
 }
 
 impl Command {
+    /// What it runs on. `mcp` has one thread: calls begin in the order in which they arrive.
+    fn runtime(&self) -> io::Result<Runtime> {
+        match self {
+            Self::Mcp(_) => runtime::Builder::new_current_thread().enable_all().build(),
+            _ => Runtime::new(),
+        }
+    }
+
     /// The status of a failure of st2-tools itself.
     fn failure(&self) -> Status {
         match self {

@@ -6,6 +6,7 @@ use zbus::{Connection, proxy::CacheProperties};
 
 use super::{
     BUS_NAME, ClientError, Dict, OpenOptions, Session, SessionId, Token, manager::ManagerProxy,
+    sendable,
 };
 
 /// A client of one broker; cheap to clone.
@@ -85,6 +86,11 @@ impl Client {
         &self.manager
     }
 
+    /// Waits until the connection is gone: its sessions are in their grace then, and no call is answered any more.
+    pub async fn gone(&self) {
+        self.connection.closed().await;
+    }
+
     /// The session of this id; whether there is one shows with the first call to it.
     ///
     /// # Errors
@@ -98,7 +104,8 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn open(&self, tool: &str, options: &OpenOptions) -> Result<Opened, ClientError> {
-        let (path, info) = self.manager.open(tool, &options.to_dict()).await?;
+        let options = sendable::dict(options.to_dict())?;
+        let (path, info) = self.manager.open(sendable::text("tool", tool)?, &options).await?;
         let session = self.at("Open", path.as_str()).await?;
         let token =
             info.text("token").ok_or(ClientError::Missing { call: "Open", key: "token" })?;
@@ -112,7 +119,7 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`]; [`super::Refusal::BadToken`] where it is none, or too late.
     pub async fn claim(&self, token: &Token) -> Result<Claimed, ClientError> {
-        let (token, paths) = self.manager.claim_lease(token.reveal()).await?;
+        let (token, paths) = self.manager.claim_lease(token.sendable()?).await?;
         let mut sessions = Vec::with_capacity(paths.len());
         for path in &paths {
             sessions.push(self.at("ClaimLease", path.as_str()).await?);
@@ -131,7 +138,7 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn sessions(&self, filter: &Filter) -> Result<Vec<Dict>, ClientError> {
-        Ok(self.manager.list_sessions(&filter.to_dict()).await?)
+        Ok(self.manager.list_sessions(&sendable::dict(filter.to_dict())?).await?)
     }
 
     /// The log of lifecycle events after this one (0: from the oldest kept), at most so many and never more than 1024. A
@@ -157,7 +164,8 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn explain(&self, tool: &str, options: &OpenOptions) -> Result<Dict, ClientError> {
-        Ok(self.manager.explain(tool, &options.to_dict()).await?)
+        let options = sendable::dict(options.to_dict())?;
+        Ok(self.manager.explain(sendable::text("tool", tool)?, &options).await?)
     }
 
     /// Extends a token lease; this connection may control its sessions until it disconnects. Gives
@@ -166,7 +174,7 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`]; [`super::Refusal::BadToken`] where it is none.
     pub async fn renew(&self, token: &Token) -> Result<u64, ClientError> {
-        Ok(self.manager.renew_lease(token.reveal()).await?)
+        Ok(self.manager.renew_lease(token.sendable()?).await?)
     }
 }
 

@@ -41,6 +41,7 @@ pub mod manager;
 mod open;
 mod outcome;
 mod read;
+mod sendable;
 pub mod session;
 mod session_client;
 mod token;
@@ -55,7 +56,7 @@ pub use self::{
     id::{SessionId, SessionIdError},
     open::{Io, Lease, OpenOptions, Stdin},
     outcome::{Ending, Outcome},
-    read::{Chunk, READ_MAX, ReadOptions, Stream, WRITE_MAX},
+    read::{Chunk, PASTE_MAX, READ_MAX, ReadOptions, Stream, WRITE_MAX},
     session_client::{Bracketed, Session},
     token::Token,
 };

@@ -10,6 +10,9 @@ pub const READ_MAX: u32 = 256 * 1024;
 /// Most bytes of one `Write`.
 pub const WRITE_MAX: usize = 64 * 1024;
 
+/// Longest text of one paste, bytes: with the marks around it, it is one write.
+pub const PASTE_MAX: usize = WRITE_MAX - 12;
+
 /// One of the two outputs of a session on pipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {

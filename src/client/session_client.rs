@@ -14,7 +14,7 @@ use zbus::{
 
 use super::{
     AttachOptions, Attached, BUS_NAME, Chunk, ClientError, Connector, Dict, Held, Mode, Outcome,
-    ReadOptions, SessionId, Token, open::milliseconds, session::SessionProxy,
+    ReadOptions, SessionId, Token, open::milliseconds, sendable, session::SessionProxy,
 };
 
 /// The interface of a session's object.
@@ -73,8 +73,9 @@ impl Session {
     }
 
     /// The options of a call, with the token.
-    fn shown(&self, options: Dict) -> Dict {
-        options.with_some("token", self.token.as_ref().map(|token| token.reveal().to_owned()))
+    fn shown(&self, options: Dict) -> Result<Dict, ClientError> {
+        let token = self.token.as_ref().map(|token| token.reveal().to_owned());
+        sendable::dict(options.with_some("token", token))
     }
 
     /// Its id.
@@ -130,7 +131,7 @@ impl Session {
     /// Any [`ClientError`]; [`super::Refusal::NotPermitted`] where it is not declared, and
     /// [`super::Refusal::LimitReached`] where another holds it.
     pub async fn hold(&self) -> Result<Held, ClientError> {
-        let options = self.shown(Dict::new().with("framing", "direct"));
+        let options = self.shown(Dict::new().with("framing", "direct"))?;
         let (stream, info) = self.proxy.attach(&options).await?;
         Held::new(OwnedFd::from(stream).into(), &info)
     }
@@ -141,7 +142,10 @@ impl Session {
         options: &AttachOptions,
     ) -> Result<(UnixStream, Dict), ClientError> {
         let options = options.to_dict();
-        let options = if options.get("token").is_some() { options } else { self.shown(options) };
+        let options = match options.get("token") {
+            Some(_) => sendable::dict(options)?,
+            None => self.shown(options)?,
+        };
         let (stream, info) = self.proxy.attach(&options).await?;
         Ok((OwnedFd::from(stream).into(), info))
     }
@@ -157,7 +161,7 @@ impl Session {
         options: &ReadOptions,
     ) -> Result<Chunk, ClientError> {
         let (data, begin, next, eof) =
-            self.proxy.read(cursor, max, &self.shown(options.to_dict())).await?;
+            self.proxy.read(cursor, max, &self.shown(options.to_dict())?).await?;
         Ok(Chunk { data: data.into_vec(), begin, next, eof })
     }
 
@@ -166,7 +170,7 @@ impl Session {
     /// # Errors
     /// Any [`ClientError`]; nothing of the input was accepted then.
     pub async fn write(&self, data: &[u8]) -> Result<u64, ClientError> {
-        Ok(self.proxy.write(Bytes::new(data), &self.shown(Dict::new())).await?)
+        Ok(self.proxy.write(Bytes::new(data), &self.shown(Dict::new())?).await?)
     }
 
     /// Presses keys by name (`enter`, `C-c`, `M-x`, `f5`, `a`), at most 1024, all or none.
@@ -174,18 +178,20 @@ impl Session {
     /// # Errors
     /// Any [`ClientError`], with [`super::Refusal::InvalidArgs`] for what is no key; nothing was pressed then.
     pub async fn send_keys(&self, keys: &[impl AsRef<str>]) -> Result<(), ClientError> {
-        let keys: Vec<_> = keys.iter().map(AsRef::as_ref).collect();
-        Ok(self.proxy.send_keys(&keys, &self.shown(Dict::new())).await?)
+        let keys = keys.iter().map(|key| sendable::text("a key", key.as_ref()));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.proxy.send_keys(&keys, &self.shown(Dict::new())?).await?)
     }
 
-    /// Pastes a text, at most [`super::WRITE_MAX`] bytes with 12 of marks.
+    /// Pastes a text, at most [`super::PASTE_MAX`] bytes.
     ///
     /// # Errors
-    /// Any [`ClientError`], with [`super::Refusal::InvalidArgs`] for a text that holds the end of a paste; nothing
-    /// was pasted then.
+    /// Any [`ClientError`], with [`super::Refusal::InvalidArgs`] for a text that holds NUL or the end of a paste;
+    /// nothing was pasted then.
     pub async fn paste(&self, text: &str, bracketed: Bracketed) -> Result<(), ClientError> {
         let options = Dict::new().with("bracketed", bracketed.as_str());
-        Ok(self.proxy.paste(text, &self.shown(options)).await?)
+        let text = sendable::text("the text", text)?;
+        Ok(self.proxy.paste(text, &self.shown(options)?).await?)
     }
 
     /// Presses Enter in a write of its own, after everything written before. Only for who may control the session
@@ -213,7 +219,7 @@ impl Session {
     /// Any [`ClientError`]; where it is [`super::Refusal::NotPermitted`] of a terminal in raw mode, the input itself was
     /// accepted.
     pub async fn write_last(&self, data: &[u8]) -> Result<u64, ClientError> {
-        Ok(self.proxy.write(Bytes::new(data), &self.shown(Dict::new().with("eof", true))).await?)
+        Ok(self.proxy.write(Bytes::new(data), &self.shown(Dict::new().with("eof", true))?).await?)
     }
 
     /// Sets the terminal's size.
@@ -221,7 +227,7 @@ impl Session {
     /// # Errors
     /// Any [`ClientError`].
     pub async fn resize(&self, columns: u16, rows: u16) -> Result<(), ClientError> {
-        Ok(self.proxy.resize(columns, rows, &self.shown(Dict::new())).await?)
+        Ok(self.proxy.resize(columns, rows, &self.shown(Dict::new())?).await?)
     }
 
     /// Ends it gently, at most so long before it is killed; gives the outcome.
@@ -230,7 +236,7 @@ impl Session {
     /// Any [`ClientError`].
     pub async fn close(&self, timeout: Option<Duration>) -> Result<Dict, ClientError> {
         let options = Dict::new().with_some("timeout_ms", timeout.map(milliseconds));
-        Ok(self.proxy.close(&self.shown(options)).await?)
+        Ok(self.proxy.close(&self.shown(options)?).await?)
     }
 
     /// Ends it at once; gives the outcome.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::{ClientError, sendable};
+
 /// The token of a lease: whoever shows it may have the lease's sessions. It dies with a claim, which gives
 /// another. Its `Debug` does not show it, so that no log does.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,6 +14,11 @@ impl Token {
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+
+    /// The text, where it can be sent.
+    pub(super) fn sendable(&self) -> Result<&str, ClientError> {
+        sendable::text("token", &self.0)
     }
 }
 

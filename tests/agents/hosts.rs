@@ -17,7 +17,7 @@ use crate::support::{
 const PATIENCE: &str = "180";
 
 /// Catalogue entries that the hosts open beside the shipped ones.
-const TOOLS: [(&str, &str); 5] = [
+const TOOLS: [(&str, &str); 7] = [
     (
         "absent-agent",
         "title = \"a\"\ncommand = [\"no-such-program\"]\narguments = \"none\"\nprofile = \"workspace\"\n",
@@ -34,6 +34,16 @@ const TOOLS: [(&str, &str); 5] = [
     (
         "terminal-agent",
         "title = \"e\"\ncommand = [\"sh\", \"-c\", \"echo up; read x; echo given: $x; read x\"]\narguments = \"none\"\n\
+         profile = \"workspace\"\n[agent]\nprompt = \"terminal\"\n",
+    ),
+    (
+        "quiet-agent",
+        "title = \"f\"\ncommand = [\"sh\", \"-c\", \"read x; echo given: $x; read x; echo then: $x\"]\n\
+         arguments = \"none\"\nprofile = \"workspace\"\n[agent]\nprompt = \"terminal\"\n",
+    ),
+    (
+        "brief-agent",
+        "title = \"g\"\ncommand = [\"sh\", \"-c\", \"exit 3\"]\narguments = \"none\"\n\
          profile = \"workspace\"\n[agent]\nprompt = \"terminal\"\n",
     ),
     (

@@ -32,6 +32,10 @@ macro_rules! hosts {
 hosts! {
     every_tool_is_told_with_its_bounds
     unknown_and_wrong_arguments_are_refused
+    nul_is_refused_where_the_bus_cannot_carry_it_and_costs_nothing
+    a_size_is_refused_for_good_and_before_anything_is_done
+    what_is_sent_without_waiting_is_typed_in_order
+    a_server_whose_bus_is_gone_answers_what_was_asked_and_ends
     malformed_messages_are_answered_and_the_server_lives_on
     a_mebibyte_of_input_arrives
     a_cancelled_wait_ends_the_wait_and_not_the_session
@@ -51,6 +55,10 @@ hosts! {
     unknown_sessions_are_unknown_to_every_call
     a_session_whose_directory_is_gone_can_still_be_ended
     a_state_follows_what_the_session_does
+    parallel_opens_give_one_session_and_one_prompt
+    a_first_prompt_is_typed_though_its_open_is_cancelled
+    a_first_prompt_that_is_not_taken_names_the_session
+    a_line_feed_at_the_end_is_taken_for_enter
 
     a_command_gives_its_output_and_how_it_ended
     a_list_is_read_by_no_shell_and_a_string_only_by_the_one_inside
@@ -71,6 +79,8 @@ hosts! {
     the_end_of_input_is_told_to_a_terminal_and_to_a_reader_of_keys_not
     clear_forgets_what_has_ended_and_remove_ends_what_has_not
     a_session_that_waits_for_input_says_so
+    keys_without_a_terminal_are_refused_before_anything_is_typed
+    what_was_typed_before_a_failure_is_told
 
     python_repl_is_driven
     a_pager_is_driven

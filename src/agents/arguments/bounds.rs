@@ -35,7 +35,7 @@ impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
     }
 }
 
-/// A text of at most so many characters.
+/// A text of at most so many characters, whichever they are: what is typed goes to the bus as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Bounded<const MOST: usize>(pub String);
@@ -63,6 +63,48 @@ impl<const MOST: usize> JsonSchema for Bounded<MOST> {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "maxLength": MOST })
+    }
+}
+
+/// A text of at most so many bytes of UTF-8, and without NUL: what a string on the bus can be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Text<const BYTES: usize>(pub String);
+
+impl<'de, const BYTES: usize> Deserialize<'de> for Text<BYTES> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = without_nul(String::deserialize(deserializer)?)?;
+        if text.len() <= BYTES {
+            Ok(Self(text))
+        } else {
+            Err(de::Error::custom(format_args!("{} bytes are more than {BYTES}", text.len())))
+        }
+    }
+}
+
+impl<const BYTES: usize> JsonSchema for Text<BYTES> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Text{BYTES}Bytes").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "maxLength": BYTES })
+    }
+}
+
+/// The text, where it has no NUL: the bus disconnects whoever sends a string with one, and execve(2) would end an
+/// argument there.
+///
+/// # Errors
+/// Where it has one: at which byte.
+pub fn without_nul<E: de::Error>(text: String) -> Result<String, E> {
+    match memchr::memchr(0, text.as_bytes()) {
+        None => Ok(text),
+        Some(at) => Err(E::custom(format_args!("NUL, at byte {at}, cannot be in this text"))),
     }
 }
 
@@ -117,7 +159,18 @@ mod tests {
         assert!(error.starts_with("201 is outside 1..=200"), "{error}");
         assert!(serde_json::from_str::<Bounded<2>>("\"éé\"").is_ok());
         assert!(serde_json::from_str::<Bounded<2>>("\"abc\"").is_err());
+        assert!(serde_json::from_str::<Text<4>>("\"éé\"").is_ok());
+        let error = serde_json::from_str::<Text<4>>("\"ééa\"").unwrap_err().to_string();
+        assert!(error.starts_with("5 bytes are more than 4"), "{error}");
         assert!(serde_json::from_str::<Few<u8, 2>>("[1, 2]").is_ok());
         assert!(serde_json::from_str::<Few<u8, 2>>("[1, 2, 3]").is_err());
+    }
+
+    #[test]
+    fn nul_is_only_in_what_goes_as_bytes() {
+        let nul = r#""ab\u0000""#;
+        let error = serde_json::from_str::<Text<9>>(nul).unwrap_err().to_string();
+        assert!(error.starts_with("NUL, at byte 2, cannot be in this text"), "{error}");
+        assert_eq!(serde_json::from_str::<Bounded<9>>(nul).unwrap().0, "ab\0");
     }
 }

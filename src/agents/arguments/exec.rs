@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
+use serde_json::Value;
 
-use super::{Few, Label, Name, Whole, bounds::Bounded};
+use super::{Argument, Few, Label, Name, Whole};
 
 /// Runs a command, confined to a directory.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Exec {
     /// The command: a list of program and arguments, which no shell reads; or, with shell true, one string for
-    /// `/bin/sh -c` inside the confinement.
+    /// `/bin/sh -c` inside the confinement. With the environment it may take 128 KiB: what is longer belongs in a file.
     pub command: Command,
     /// Whether `command` is one string for a shell.
     #[serde(default)]
@@ -22,7 +23,7 @@ pub struct Exec {
     #[serde(default)]
     pub workdir: Option<Name>,
     /// Environment variables. Only names that the policy lets pass are accepted.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "variables")]
     pub env: BTreeMap<String, String>,
     /// How long to wait for the command's end before the answer says that it is still running, milliseconds. Default
     /// 10000.
@@ -46,27 +47,81 @@ pub struct Exec {
     /// Where no pty can be had, use pipes instead; the answer then has backend "stdio-fallback".
     #[serde(default)]
     pub io_fallback: bool,
-    /// A name for the session, as a label.
+    /// A name for the session, as a label of at most 256 bytes.
     #[serde(default)]
     pub name: Option<Label>,
     /// End a running session of this server with the same `name` first.
     #[serde(default)]
     pub replace_existing: bool,
-    /// Task that the session belongs to: a label of its results and events.
+    /// Task that the session belongs to: a label of its results and events, at most 256 bytes.
     #[serde(default)]
     pub task: Option<Label>,
-    /// Part of the task.
+    /// Part of the task, at most 256 bytes.
     #[serde(default)]
     pub subtask: Option<Label>,
 }
 
 /// A command.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged, inline)]
 pub enum Command {
     /// For a shell.
-    Script(Bounded<131_072>),
+    Script(Argument),
     /// Program and arguments.
-    Argv(Few<Bounded<131_072>, 1024>),
+    Argv(Few<Argument, 1024>),
+}
+
+impl<'de> Deserialize<'de> for Command {
+    /// By hand: what is derived says of any fault only that nothing fits.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let command = match Value::deserialize(deserializer)? {
+            script @ Value::String(_) => serde_json::from_value(script).map(Self::Script),
+            argv @ Value::Array(_) => serde_json::from_value(argv).map(Self::Argv),
+            _ => {
+                return Err(de::Error::custom("command is neither a string nor a list of strings"));
+            }
+        };
+        command.map_err(|error| de::Error::custom(format_args!("command: {error}")))
+    }
+}
+
+fn variables<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    let variables = BTreeMap::<Name, Argument>::deserialize(deserializer)?;
+    Ok(variables.into_iter().map(|(name, value)| (name.0, value.0)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Exec, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_wrong_command_says_what_is_wrong_with_it() {
+        assert!(parse(r#"{"command":"ls -l","shell":true}"#).is_ok());
+        assert!(parse(r#"{"command":["ls","-l"]}"#).is_ok());
+        let long = format!(r#"{{"command":"{}"}}"#, "x".repeat(131_073));
+        for (command, why) in [
+            (r#"{"command":7}"#, "neither a string nor a list of strings"),
+            (r#"{"command":["ls",7]}"#, "command: invalid type: integer `7`, expected a string"),
+            (r#"{"command":"a\u0000"}"#, "command: NUL, at byte 1"),
+            (&long, "command: 131073 bytes are more than 131072"),
+        ] {
+            let error = parse(command).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_nul_is_in_the_environment() {
+        assert_eq!(parse(r#"{"command":[],"env":{"A":"b"}}"#).unwrap().env["A"], "b");
+        for env in [r#"{"A\u0000":"b"}"#, r#"{"A":"b\u0000"}"#] {
+            let error = parse(&format!(r#"{{"command":[],"env":{env}}}"#)).unwrap_err();
+            assert!(error.contains("NUL, at byte 1"), "{error}");
+        }
+    }
 }

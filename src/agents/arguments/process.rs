@@ -7,7 +7,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Few, Input, Label, Name, Whole};
+use super::{Few, Input, Label, Name, Pasted, TwoTargets, Whole, one_target};
 
 /// One action.
 #[derive(Debug, Deserialize)]
@@ -119,8 +119,8 @@ pub struct SendKeys {
 pub struct Paste {
     /// The session's id.
     pub session_id: Name,
-    /// The text.
-    pub text: Input,
+    /// The text, at most 65524 bytes: more goes in several pastes.
+    pub text: Pasted,
     /// Mark it as pasted even where the program did not ask for that (true), or never (false). Default: as the program
     /// asked.
     #[serde(default)]
@@ -164,6 +164,15 @@ pub struct Remove {
 }
 
 impl Process {
+    /// Refuses what would be passed over: a task beside a session.
+    ///
+    /// # Errors
+    /// [`TwoTargets`].
+    pub fn check(&self) -> Result<(), TwoTargets> {
+        let Self::Kill(kill) = self else { return Ok(()) };
+        one_target(kill.session_id.as_ref(), kill.task.as_ref(), kill.subtask.as_ref())
+    }
+
     /// The action's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -265,6 +274,17 @@ mod tests {
         assert!(parse(r#"{"action":"list","sessionId":"s"}"#).is_err());
         assert!(parse(r#"{"action":"restart"}"#).unwrap_err().contains("restart"));
         assert!(parse(r#"{"action":"clear"}"#).is_ok());
+    }
+
+    #[test]
+    fn a_kill_is_of_a_session_or_of_a_task() {
+        let check = |text: &str| parse(text).unwrap().check();
+        assert!(check(r#"{"action":"kill","sessionId":"s"}"#).is_ok());
+        assert!(check(r#"{"action":"kill","task":"t","subtask":"u"}"#).is_ok());
+        for task in ["task", "subtask"] {
+            let both = format!(r#"{{"action":"kill","sessionId":"s","{task}":"t"}}"#);
+            assert!(check(&both).is_err());
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Arguments of `coordinate_agents_session_*`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Input, Label, Name, Whole};
+use super::{Input, Label, Name, TwoTargets, Whole, bounds::without_nul, one_target};
 
 /// Opens a session of a coding agent.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -14,9 +14,9 @@ pub struct Open {
     pub root: Name,
     /// Name of a catalogue entry (`st2-tools tools` lists them), such as "claude" or "shell".
     pub agent: Name,
-    /// Given to the agent once: as a launch argument or typed into its terminal, whichever the catalogue says. Not given
-    /// to a session that is reused.
-    #[serde(default)]
+    /// Given to the agent once: as a launch argument (then command and environment together may take 128 KiB) or typed
+    /// into its terminal, whichever the catalogue says. Not given to a session that is reused.
+    #[serde(default, deserialize_with = "prompt")]
     pub initial_prompt: Option<Input>,
     /// Language of the session: sets LANG and LC_ALL where the catalogue lets them pass.
     #[serde(default)]
@@ -24,10 +24,10 @@ pub struct Open {
     /// Where no pty can be had, use pipes instead; the answer then has backend "stdio-fallback".
     #[serde(default)]
     pub io_fallback: bool,
-    /// Task that the session belongs to: a label of its results and events.
+    /// Task that the session belongs to: a label of its results and events, at most 256 bytes.
     #[serde(default)]
     pub task: Option<Label>,
-    /// Part of the task.
+    /// Part of the task, at most 256 bytes.
     #[serde(default)]
     pub subtask: Option<Label>,
 }
@@ -91,7 +91,8 @@ pub struct WriteSession {
     pub session_id: Name,
     /// What to type, as it is.
     pub input: Input,
-    /// Press Enter after it, unless it ends in one already.
+    /// Press Enter after it, unless it ends in one already. A line feed that a terminal's input ends in is taken for
+    /// Enter.
     #[serde(default = "yes")]
     pub submit: bool,
 }
@@ -136,6 +137,22 @@ pub struct Close {
     /// See sessionId.
     #[serde(default)]
     pub subtask: Option<Label>,
+}
+
+/// It may become an argument.
+fn prompt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Input>, D::Error> {
+    let prompt = Option::<Input>::deserialize(deserializer)?;
+    prompt.map(|prompt| without_nul(prompt.0).map(super::Bounded)).transpose()
+}
+
+impl Close {
+    /// Refuses what would be passed over: a task beside a session.
+    ///
+    /// # Errors
+    /// [`TwoTargets`].
+    pub fn check(&self) -> Result<(), TwoTargets> {
+        one_target(self.session_id.as_ref(), self.task.as_ref(), self.subtask.as_ref())
+    }
 }
 
 fn yes() -> bool {

@@ -2,7 +2,7 @@
 
 import anyio
 
-from harness import host, lives
+from harness import PATIENCE, host, lives
 
 
 async def the_list_is_of_this_server_newest_first():
@@ -108,3 +108,33 @@ async def a_session_that_waits_for_input_says_so():
             while not (await one.session("status", waits))["session"]["waitingForInput"]:
                 await anyio.sleep(0.2)
         await one.process("kill", waits)
+
+
+async def keys_without_a_terminal_are_refused_before_anything_is_typed():
+    async with host() as one:
+        session = (await one.call("exec", command=["cat"], stdin=True, background=True))["sessionId"]
+        message = await one.fails(
+            "process", "SESSION_WRITE_FAILED", action="send-keys", sessionId=session, literal="abc", keys=["enter"])
+        assert "no terminal" in message and session in message
+        assert (await one.process("send-keys", session, literal="def", hex=["0a"]))["bytes"] == 4
+        await one.process("write", session, eof=True)
+        assert await one.everything(session) == "def\n"
+
+
+async def what_was_typed_before_a_failure_is_told():
+    async with host() as one:
+        # A terminal in raw mode has no end of input, and the text before it was taken.
+        session = await one.start("sh", "-c", "stty raw -echo; echo ready; exec sleep 1000")
+        await one.shows(session, "ready")
+        message = await one.fails(
+            "process", "SESSION_WRITE_FAILED", action="write", sessionId=session, data="abc", eof=True)
+        assert message.startswith("3 bytes were taken"), message
+        # The queue of a program that does not read is filled: then bytes are not taken, and no key after them.
+        piece, told = "x" * 240_000, []
+        while not told:
+            result = await one.ask("process", {
+                "action": "send-keys", "sessionId": session, "literal": piece, "keys": ["a"]})
+            told = [result.structured_content["error"]] if result.is_error else []
+        assert told[0]["message"].startswith("65536 of 240000 bytes were taken: "), told
+        assert (told[0]["code"], told[0]["recoverable"]) == ("SESSION_WRITE_FAILED", True), told
+        await one.process("kill", session)

@@ -5,10 +5,11 @@ import hashlib
 import json
 import os
 import tempfile
+from contextlib import asynccontextmanager
 
 import anyio
 
-from harness import INVALID_PARAMS, PATIENCE, ST2_TOOLS, host
+from harness import INVALID_PARAMS, PATIENCE, ST2_TOOLS, host, phase, until
 
 TOOLS = [
     *(f"coordinate_agents_session_{verb}" for verb in ["open", "status", "inspect", "write", "read", "close"]),
@@ -69,6 +70,70 @@ async def unknown_and_wrong_arguments_are_refused():
         await one.refuses("process", action="poll", sessionId="session_x", data="of another action")
         await one.refuses("coordinate_agents_session_open", root=one.root, agent="shell", language="tlh")
         await one.refuses("novel_tool")
+        # Of two that exclude each other none is passed over.
+        for more in [{"task": "t"}, {"subtask": "u"}]:
+            assert "both" in await one.refuses("process", action="kill", sessionId="session_x", **more)
+            assert "both" in await one.refuses("coordinate_agents_session_close", **session, **more)
+        assert "neither a string nor a list" in await one.refuses("exec", command=7)
+
+
+async def nul_is_refused_where_the_bus_cannot_carry_it_and_costs_nothing():
+    async with host() as one:
+        script = "stty raw -echo; echo ready; head -c 9 | od -An -tx1; exec sleep 1000"
+        session = await one.start("sh", "-c", script)
+        await one.shows(session, "ready")
+        nul = "a\0b"
+        for arguments in [
+            {"command": [nul]}, {"command": ["echo", nul]}, {"command": nul, "shell": True}, {"workdir": nul},
+            {"env": {"A": nul}}, {"env": {nul: "x"}}, {"name": nul}, {"task": nul}, {"subtask": nul},
+        ]:
+            assert "NUL" in await one.refuses("exec", **({"command": ["true"], "pty": True} | arguments))
+        for verb, arguments in [
+            ("open", {"agent": nul}), ("open", {"agent": "shell", "task": nul}),
+            ("open", {"agent": "shell", "subtask": nul}), ("open", {"agent": "argument-agent", "initialPrompt": nul}),
+            ("open", {"agent": "terminal-agent", "initialPrompt": nul}), ("open", {"agent": "shell", "root": nul}),
+            ("status", {"sessionId": nul}), ("close", {"task": nul}), ("close", {"sessionId": nul}),
+        ]:
+            assert "NUL" in await one.refuses(f"coordinate_agents_session_{verb}", **({"root": one.root} | arguments))
+        for action, arguments in [
+            ("kill", {"task": nul}), ("kill", {"subtask": nul}), ("kill", {"sessionId": nul}), ("list", {"task": nul}),
+            ("send-keys", {"sessionId": session, "keys": ["\0"]}), ("send-keys", {"sessionId": session, "hex": ["\0\0"]}),
+            ("paste", {"sessionId": session, "text": nul}),
+        ]:
+            assert "NUL" in await one.refuses("process", action=action, **arguments)
+        assert "NUL" in await one.refuses("screen", sessionId=nul)
+        # What goes as bytes may hold any; and the session of before is there still.
+        await one.session("write", session, input=nul, submit=False)
+        await one.process("write", session, data=nul)
+        await one.process("send-keys", session, literal=nul)
+        await one.shows(session, "61 00 62 61 00 62 61 00 62")
+        assert phase(session) == "running"
+        assert len((await one.process("list"))["sessions"]) == 1, "nothing else was opened"
+        await one.process("kill", session)
+
+
+async def a_size_is_refused_for_good_and_before_anything_is_done():
+    async with host() as one:
+        async def lasting(tool, **arguments):
+            error = (await one.ask(tool, arguments)).structured_content["error"]
+            assert (error["code"], error["recoverable"]) == ("SESSION_START_FAILED", False), error
+            assert "argv_env_bytes" in error["message"], error
+
+        await lasting("exec", command="#" * 131_072, shell=True, pty=True)
+        opening = "coordinate_agents_session_open"
+        await lasting(opening, root=one.root, agent="argument-agent", initialPrompt="x" * 200_000)
+        assert "131073 bytes" in await one.refuses("exec", command="#" * 131_073, shell=True)
+        assert "131073 bytes" in await one.refuses("exec", command=["echo", "#" * 131_073])
+        # Labels are counted in bytes, as on the bus.
+        assert "400 bytes" in await one.refuses("exec", command=["true"], task="é" * 200)
+        labelled = await one.exec("true", task="é" * 128)
+        assert labelled["session"]["task"] == "é" * 128
+        session = await one.start("sh", "-c", "stty raw -echo; echo ready; head -c 65524 | sha256sum")
+        await one.shows(session, "ready")
+        text = "x" * 65_524
+        assert "65525 bytes" in await one.refuses("process", action="paste", sessionId=session, text=text + "x")
+        assert (await one.process("paste", session, text=text))["bytes"] == 65_524
+        await one.shows(session, hashlib.sha256(text.encode()).hexdigest())
 
 
 class Raw:
@@ -98,9 +163,39 @@ class Raw:
         await self.say({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": parameters})
 
 
-async def raw(directory):
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-    return Raw(await asyncio.create_subprocess_exec(ST2_TOOLS, "mcp", cwd=directory, limit=1 << 24, **pipes))
+async def raw(directory, **options):
+    options = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE} | options
+    return Raw(await asyncio.create_subprocess_exec(ST2_TOOLS, "mcp", cwd=directory, limit=1 << 24, **options))
+
+
+@asynccontextmanager
+async def way_to_the_bus(path):
+    """A socket that leads to the bus, until it is cut; gives what cuts it. No descriptor comes through."""
+    bus = os.environ.get("DBUS_SESSION_BUS_ADDRESS", f"unix:path={os.environ.get('XDG_RUNTIME_DIR')}/bus")
+    bus = bus.split(";")[0].removeprefix("unix:path=").split(",")[0]
+    ends, pumps = [], []
+
+    async def pump(reader, writer):
+        while piece := await reader.read(1 << 16):
+            writer.write(piece)
+            await writer.drain()
+
+    async def accept(reader, writer):
+        from_bus, to_bus = await asyncio.open_unix_connection(bus)
+        ends.extend([writer, to_bus])
+        pumps.extend([asyncio.create_task(pump(reader, to_bus)), asyncio.create_task(pump(from_bus, writer))])
+
+    def cut():
+        for end in ends:
+            end.transport.abort()
+
+    server = await asyncio.start_unix_server(accept, path)
+    try:
+        yield cut
+    finally:
+        cut()
+        server.close()
+        await asyncio.gather(*pumps, return_exceptions=True)
 
 
 async def malformed_messages_are_answered_and_the_server_lives_on():
@@ -125,10 +220,14 @@ async def malformed_messages_are_answered_and_the_server_lives_on():
             await client.say(line)
             answer = await client.hear()
             assert (answer["id"], answer["error"]["code"]) == (id, code), (line[:80], answer)
-        for method, id, code in [("novel/method", 7, -32601), ("tools/call", 8, None)]:
-            await client.say({"jsonrpc": "2.0", "id": id, "method": method, "params": {"name": 3}})
+        for method, parameters, code in [
+            ("novel/method", {}, -32601), ("tools/call", {"name": 3}, INVALID_PARAMS), ("tools/call", None, INVALID_PARAMS),
+            ("tools/call", {"name": "exec", "arguments": ["true"]}, INVALID_PARAMS),
+            ("tools/call", {"name": "exec", "arguments": "true"}, INVALID_PARAMS),
+        ]:
+            await client.say({"jsonrpc": "2.0", "id": 8, "method": method, "params": parameters})
             answer = await client.hear()
-            assert answer["id"] == id and "error" in answer and code in (None, answer["error"]["code"]), answer
+            assert (answer["id"], answer["error"]["code"]) == (8, code), answer
         await client.ask(9, "process", action="list")
         assert (await client.hear())["result"]["structuredContent"]["sessions"] == []
         client.process.stdin.close()
@@ -136,6 +235,81 @@ async def malformed_messages_are_answered_and_the_server_lives_on():
             assert await client.process.wait() == 0
             # All that was ever said there was protocol.
             assert await client.process.stdout.read() == b""
+
+
+async def what_is_sent_without_waiting_is_typed_in_order():
+    with tempfile.TemporaryDirectory() as directory:
+        client = await raw(directory)
+        await client.begin()
+        words, long, id = [f"{n:02};" for n in range(20)], "a" * 200_000, 0
+        script = f"stty raw -echo; echo ready; head -c {len(long) + 66} | tr '\\r' '!' | tr -s a; echo"
+        for _ in range(5):
+            await client.ask(id := id + 1, "exec", command=["sh", "-c", script], pty=True, background=True)
+            started = (await client.hear())["result"]["structuredContent"]
+            this, output = {"sessionId": started["sessionId"]}, started["output"]
+            with anyio.fail_after(PATIENCE):
+                while "ready" not in output:
+                    await client.ask(id := id + 1, "process", action="poll", timeout=10_000, **this)
+                    output += (await client.hear())["result"]["structuredContent"]["output"]
+            first = id + 1
+            for word in words:
+                await client.ask(id := id + 1, "process", action="write", data=word, **this)
+            # Several writes for the broker, between which nothing else comes.
+            await client.ask(id := id + 1, "process", action="write", data=long, **this)
+            await client.ask(id := id + 1, "coordinate_agents_session_write", root=directory, input="b", **this)
+            await client.ask(id := id + 1, "process", action="send-keys", keys=["c", "d"], delayMs=1, **this)
+            await client.ask(id := id + 1, "process", action="paste", text="e", **this)
+            await client.ask(id := id + 1, "process", action="submit", **this)
+            answers = [await client.hear() for _ in range(first, id + 1)]
+            assert all(answer["result"]["structuredContent"]["ok"] for answer in answers), answers
+            assert [answer["id"] for answer in answers] == list(range(first, id + 1)), "answered in order, too"
+            output, expected = "", "".join(words) + "ab!cde!"
+            with anyio.move_on_after(PATIENCE):
+                while len(output) <= len(expected):
+                    await client.ask(id := id + 1, "process", action="poll", timeout=10_000, **this)
+                    output += (await client.hear())["result"]["structuredContent"]["output"]
+            assert output == expected + "\n", output
+        client.process.stdin.close()
+        await client.process.wait()
+
+
+async def a_server_whose_bus_is_gone_answers_what_was_asked_and_ends():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "bus")
+        environment = dict(os.environ, DBUS_SESSION_BUS_ADDRESS=f"unix:path={path}")
+        async with way_to_the_bus(path) as cut:
+            client = await raw(directory, env=environment, stderr=asyncio.subprocess.PIPE)
+            await client.begin()
+            await client.ask(1, "exec", command=["sleep", "1000"], pty=True, background=True)
+            session = (await client.hear())["result"]["structuredContent"]["sessionId"]
+            await client.ask(2, "process", action="poll", sessionId=session, timeout=120_000)
+            # Answered later than the poll was begun.
+            await client.ask(3, "process", action="list")
+            assert (await client.hear())["id"] == 3
+            cut()
+            answer = await client.hear()
+            record = answer["result"]["structuredContent"]["session"]
+            assert (answer["id"], record["state"]) == (2, "failed") and "gone" in record["error"], answer
+            output, error = await client.process.communicate()
+            assert (client.process.returncode, output) == (1, b""), (output, error)
+            assert b"the connection to the broker is gone" in error, error
+            # A host starts another, and the way is open again.
+            again = await raw(directory, env=environment)
+            await again.begin()
+            await again.ask(1, "exec", command=["echo", "well"], pty=True)
+            assert (await again.hear())["result"]["structuredContent"]["output"] == "well\n"
+            again.process.stdin.close()
+            assert await again.process.wait() == 0
+        # One that nobody has said a word to yet ends, too.
+        os.remove(path)
+        async with way_to_the_bus(path) as cut:
+            silent = await raw(directory, env=environment, stderr=asyncio.subprocess.PIPE)
+            await silent.say(b"")
+            await silent.say(b"{")
+            assert (await silent.hear())["error"]["code"] == -32700
+            cut()
+            with anyio.fail_after(PATIENCE):
+                assert (await silent.process.communicate())[0] == b"" and silent.process.returncode == 1
 
 
 async def a_mebibyte_of_input_arrives():

@@ -1,11 +1,13 @@
 """The six tools of execution sessions."""
 
+import asyncio
 import os
 import tempfile
 
 import anyio
 
-from harness import PATIENCE, host
+from harness import PATIENCE, host, sessions, until
+from protocol import raw
 
 RECORD = {
     "sessionId", "agent", "command", "resolvedCommand", "args", "root", "cwd", "pid", "state", "createdAt",
@@ -200,3 +202,76 @@ async def a_first_prompt_is_given_as_the_catalogue_says_or_not_at_all():
             output = (await one.process("log", session))["output"]
             assert output.count("given:") == 1 and "more" not in output, output
             await one.session("close", session)
+
+
+async def parallel_opens_give_one_session_and_one_prompt():
+    async with host() as one:
+        opens = [
+            one.call(
+                "coordinate_agents_session_open", root=one.root, agent="terminal-agent",
+                initialPrompt=f"prompt{n}", task=f"task{n}")
+            for n in range(5)
+        ]
+        opened = await asyncio.gather(*opens)
+        assert len({answer["sessionId"] for answer in opened}) == 1, opened
+        new = [n for n, answer in enumerate(opened) if not answer["reused"]]
+        assert len(new) == 1, opened
+        # It is of the task that it was opened for, whoever asks.
+        assert {answer["session"]["task"] for answer in opened} == {f"task{new[0]}"}, opened
+        session = opened[0]["sessionId"]
+        await one.process("write", session, data="end\r")
+        output = await one.everything(session)
+        assert f"given: prompt{new[0]}" in output and output.count("prompt") == 2, output
+        assert "end" in output, output
+
+
+async def a_first_prompt_is_typed_though_its_open_is_cancelled():
+    with tempfile.TemporaryDirectory() as root:
+        client = await raw(root)
+        await client.begin()
+        asked = {"root": root, "agent": "quiet-agent", "initialPrompt": "do it"}
+        await client.ask(1, "coordinate_agents_session_open", **asked)
+        running = lambda: [row for row in sessions().values() if row["Tool"] == "quiet-agent" and row["Phase"] == "running"]
+        await until("the session", running)
+        await client.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        # What is written meanwhile comes after it.
+        await client.ask(2, "coordinate_agents_session_open", **asked)
+        opened = (await client.hear())["result"]["structuredContent"]
+        assert opened["reused"] is True and opened["ok"], opened
+        session, output, id = opened["sessionId"], "", 3
+        await client.ask(3, "process", action="write", sessionId=session, data="more\r")
+        assert (await client.hear())["result"]["structuredContent"]["ok"]
+        ended = False
+        while not ended:
+            await client.ask(id := id + 1, "process", action="poll", sessionId=session, timeout=10_000)
+            polled = (await client.hear())["result"]["structuredContent"]
+            output, ended = output + polled["output"], polled["ended"]
+        assert "given: do it\n" in output and "then: more\n" in output, output
+        assert output.count("given:") == 1, output
+        client.process.stdin.close()
+        await client.process.wait()
+
+
+async def a_first_prompt_that_is_not_taken_names_the_session():
+    async with host() as one:
+        # Its program ends before it is up.
+        asked = {"root": one.root, "agent": "brief-agent", "initialPrompt": "do it"}
+        result = await one.ask("coordinate_agents_session_open", asked)
+        error = result.structured_content["error"]
+        [record] = (await one.process("list"))["sessions"]
+        assert (error["code"], error["recoverable"], record["exitCode"]) == ("SESSION_NOT_HEALTHY", False, 3), error
+        assert error["message"].startswith(f"session {record['sessionId']} was not given its initialPrompt: "), error
+
+
+async def a_line_feed_at_the_end_is_taken_for_enter():
+    async with host() as one:
+        session = await one.open()
+        written = await one.session("write", session, input="exit 4\n")
+        assert (written["bytes"], written["submitted"]) == (len("exit 4"), True), written
+        assert (await one.ends(session))["exitCode"] == 4
+        # Of a program on pipes it is the end of a line already.
+        session = (await one.call("exec", command=["cat"], stdin=True, background=True))["sessionId"]
+        written = await one.session("write", session, input="line\n")
+        assert (written["bytes"], written["submitted"]) == (len("line\n"), False), written
+        await one.process("write", session, eof=True)
+        assert await one.everything(session) == "line\n"
