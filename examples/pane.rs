@@ -43,8 +43,10 @@ impl Pane {
         Ok(session.map(|session| Self { session, token: claimed.token }))
     }
 
-    /// Shows the session until it ends, from its first byte that is still there, and types what it is given; gives how it
-    /// ended.
+    /// Shows the session until it ends, beginning with its screen, and types what it is given; gives how it ended.
+    ///
+    /// To begin with older output instead would show the terminal what the tool has asked of terminals before, and have
+    /// it answered once more.
     ///
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::Stream`] where `typed` or `shown` fails.
@@ -53,7 +55,7 @@ impl Pane {
         mut typed: impl AsyncRead + Unpin,
         mut shown: impl AsyncWrite + Unpin,
     ) -> Result<Outcome, ClientError> {
-        let options = AttachOptions { start: Start::Cursor(0), ..AttachOptions::default() };
+        let options = AttachOptions { start: Start::Screen, ..AttachOptions::default() };
         let (mut from, mut to) = match self.session.attach(&options).await {
             Ok(attached) => attached.into_split(),
             Err(error) if error.refusal() == Some(Refusal::Closed) => {

@@ -14,6 +14,7 @@ mod bus {
     mod client;
     mod direct;
     mod events;
+    mod fence;
     mod flow;
     mod framed;
     mod hardening;
@@ -25,5 +26,6 @@ mod bus {
     mod reuse;
     mod sessions;
     mod sharing;
+    mod sizes;
     mod typing;
 }

@@ -245,6 +245,7 @@ impl From<AttachError> for Error {
             AttachError::TooManyStreams { .. } | AttachError::Held => {
                 Contract::LimitReached(text).into()
             }
+            AttachError::Fenced => Contract::NotOwner(text).into(),
             AttachError::NotDirect => Contract::NotPermitted(text).into(),
             AttachError::Ended => Contract::Closed(text).into(),
             AttachError::Cursor(_) => Contract::BadCursor(text).into(),

@@ -16,11 +16,11 @@ use super::{Callers, Error};
 /// zbus's own notifier for that hides the types of what is answered from the introspection.
 pub trait Answered {
     /// The answer to this call has been sent.
-    fn answered(&self, call: &Header<'_>);
+    fn answered(&self, call: &Header<'_>) -> impl Future<Output = ()> + Send;
 }
 
 impl Answered for fdo::ObjectManager {
-    fn answered(&self, _: &Header<'_>) {}
+    async fn answered(&self, _: &Header<'_>) {}
 }
 
 /// An interface, and who may reach it.
@@ -121,7 +121,7 @@ impl<I: Interface + Answered> Interface for Guarded<I> {
                 let denied = |error| Box::new(error) as BoxDBusError;
                 self.check(Some(&header)).await.map_err(denied)?;
                 call.await?;
-                self.inner.answered(&header);
+                self.inner.answered(&header).await;
                 Ok(())
             })),
             other => other,

@@ -102,15 +102,15 @@ impl Manager {
         let limits = judge.settings().limits;
         let session = Session::new(engine.clone(), callers.clone(), state.clone(), channel, limits);
         let served = bus.object_server().at(&path, Guarded::new(session, callers.clone())).await;
-        publisher.served(&id, state, Call::of(call));
+        publisher.served(&id, state, Call::of(call)).await;
         served.map_err(|error| Error::Failed(format!("cannot serve the session: {error}")))?;
         Ok((path, info))
     }
 }
 
 impl Answered for Manager {
-    fn answered(&self, call: &Header<'_>) {
-        self.0.publisher.answered(Call::of(call));
+    async fn answered(&self, call: &Header<'_>) {
+        self.0.publisher.answered(Call::of(call)).await;
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     broker::name::SessionId,
-    engine::{Notice, State},
+    engine::{Notice, Notices, State},
 };
 
 /// One call of a method: who made it, and its serial.
@@ -46,17 +46,21 @@ enum Heard {
 
 /// How the object side tells the publisher what it has done.
 #[derive(Debug, Clone)]
-pub struct Publisher(mpsc::UnboundedSender<Heard>);
+pub struct Publisher(mpsc::Sender<Heard>);
+
+/// What the object side may have told and the publisher not heard yet; a call waits beyond that, and the publisher for
+/// nothing but the bus.
+const QUEUE: usize = 64;
 
 impl Publisher {
     /// A session's object is on the bus; this `Open` is about to be answered with it.
-    pub fn served(&self, id: &SessionId, state: watch::Receiver<State>, open: Call) {
-        let _ = self.0.send(Heard::Served(id.clone(), state, open));
+    pub async fn served(&self, id: &SessionId, state: watch::Receiver<State>, open: Call) {
+        let _ = self.0.send(Heard::Served(id.clone(), state, open)).await;
     }
 
     /// A call, an `Open` or another, was answered.
-    pub fn answered(&self, call: Call) {
-        let _ = self.0.send(Heard::Answered(call));
+    pub async fn answered(&self, call: Call) {
+        let _ = self.0.send(Heard::Answered(call)).await;
     }
 }
 
@@ -71,14 +75,14 @@ struct Announcer {
     known: HashMap<SessionId, Known>,
     unanswered: HashMap<Call, SessionId>,
     answered: HashSet<SessionId>,
-    /// What waits for an answer to be sent.
+    /// What waits for an answer to be sent, each notice once.
     held: HashMap<SessionId, Vec<Notice>>,
 }
 
 /// Starts announcing; ends when the engine has nothing more to tell.
 #[must_use]
-pub fn publish(bus: &zbus::Connection, mut notices: mpsc::UnboundedReceiver<Notice>) -> Publisher {
-    let (sender, mut heard) = mpsc::unbounded_channel();
+pub fn publish(bus: &zbus::Connection, mut notices: Notices) -> Publisher {
+    let (sender, mut heard) = mpsc::channel(QUEUE);
     let bus = bus.clone();
     tokio::spawn(async move {
         let mut announcer = Announcer::new(bus);
@@ -86,7 +90,7 @@ pub fn publish(bus: &zbus::Connection, mut notices: mpsc::UnboundedReceiver<Noti
             tokio::select! {
                 biased;
                 Some(heard) = heard.recv() => announcer.hear(heard).await,
-                notice = notices.recv() => match notice {
+                notice = notices.next() => match notice {
                     Some(notice) => announcer.take(notice).await,
                     None => break,
                 },
@@ -135,17 +139,15 @@ impl Announcer {
     }
 
     async fn take(&mut self, notice: Notice) {
-        let id = match &notice {
-            Notice::Opened(id) | Notice::Changed(id) | Notice::Closed(id) | Notice::Retired(id) => {
-                id.clone()
-            }
-        };
         // What is forgotten before it was answered for will not be answered for.
         let retired = matches!(notice, Notice::Retired(_));
-        if retired || self.answered.contains(&id) {
+        if retired || self.answered.contains(notice.session()) {
             self.announce(notice).await;
-        } else {
-            self.held.entry(id).or_default().push(notice);
+            return;
+        }
+        let held = self.held.entry(notice.session().clone()).or_default();
+        if !held.contains(&notice) {
+            held.push(notice);
         }
     }
 

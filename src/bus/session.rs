@@ -41,6 +41,11 @@ impl Session {
     /// frame, or EXIT, waits 60 s to be read.
     /// Info: begin t (where the stream begins with output), columns q, rows q.
     ///
+    /// Columns and rows are the size of the client's terminal, of pty where ATTACH tells none: of each axis the least
+    /// that attached controlling streams tell is in force, and it stays when none is attached. What the tool asks of
+    /// terminals is for the terminal behind a controlling stream to answer: where there are several, each is shown it,
+    /// and only one is to answer. What lies before a stream was attached, as with a cursor in the past, is answered.
+    ///
     /// Direct, where the tool declares it: info has controller h as well, the controller end of the pty, which the
     /// caller reads, writes and sizes itself (no cursor, no replay). One holder a session: every other stream is
     /// closed, and none is attached until the holder closes the stream, vanishes, or has the session claimed from it.
@@ -130,7 +135,8 @@ impl Session {
     }
 
     /// Set the terminal's size, each 1 to 1000; NotATerminal on pipes. Options: pixel_width q, pixel_height q, token s.
-    /// The same size sends no SIGWINCH; after the end nothing happens.
+    /// It is in force at once, until an attached stream tells another size or one that told any leaves; and it is what
+    /// the caller's own raw streams tell from then on. The same size sends no SIGWINCH; after the end nothing happens.
     async fn resize(
         &self,
         columns: u16,
@@ -312,7 +318,8 @@ impl Session {
         self.channel.size().rows
     }
 
-    /// The title that the tool has set; empty where it has not, and from a hold on until it does again.
+    /// The title that the tool has set; empty where it has not, and from a hold on until it does again. Of titles set
+    /// in quick succession one is told every 100 ms, and the last always.
     #[zbus(property)]
     fn title(&self) -> String {
         self.state.borrow().title.clone()

@@ -58,7 +58,10 @@ pub enum Start {
     /// of the output: such a stream has no [`Attached::begin`].
     #[default]
     Screen,
-    /// With the byte of this absolute offset, or the oldest retained where that is later.
+    /// With the byte of this absolute offset, or the oldest retained where that is later. What the tool asked of terminals
+    /// there is answered already, unless nobody was attached and the session not 50 ms old: a client that shows such a
+    /// stream on a terminal drops the answers to what lies before its attaching, or begins with [`Self::Screen`], as
+    /// after a claim.
     Cursor(u64),
     /// With what the tool writes next.
     Now,
@@ -73,7 +76,11 @@ pub struct AttachOptions {
     pub framing: Framing,
     /// Where it begins.
     pub start: Start,
-    /// Columns and rows that the terminal gets first, each 1..=1000; with [`Mode::Control`] only.
+    /// Columns and rows of the client's terminal, each 1..=1000; with [`Mode::Control`] only. While the stream is attached
+    /// they count among those whose least of each axis is the size of the session; [`Session::resize`] changes them.
+    /// With [`Framing::Pty`] they hold where ATTACH tells no size.
+    ///
+    /// [`Session::resize`]: super::Session::resize
     pub size: Option<(u16, u16)>,
     /// What entitles this one call, where the connection does not.
     pub token: Option<Token>,

@@ -54,7 +54,8 @@ pub trait Session {
     #[zbus(no_autostart)]
     fn share(&self, mode: &str) -> Result<String>;
 
-    /// Sets the terminal's size.
+    /// Sets the terminal's size, at once and whatever attached clients wish, until one of them wishes another or leaves;
+    /// the wishes of this connection's own raw streams become this size.
     #[zbus(no_autostart)]
     fn resize(&self, columns: u16, rows: u16, options: &Dict) -> Result<()>;
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    mem,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -14,6 +15,7 @@ use tokio::{
 use super::{
     command::Command,
     ending,
+    notices::{Notice, Teller},
     opening::{Arrived, Workshop},
     run::{Run, State},
 };
@@ -30,19 +32,6 @@ use crate::{
     host::Host,
     terminal::Appearance,
 };
-
-/// What the engine tells of its own accord, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// A session opened.
-    Opened(SessionId),
-    /// Something that can be seen of it changed.
-    Changed(SessionId),
-    /// It ended.
-    Closed(SessionId),
-    /// It is forgotten.
-    Retired(SessionId),
-}
 
 /// What the engine's own work in the background gives back.
 pub(super) enum Report<P> {
@@ -62,7 +51,7 @@ pub(super) struct Engine<H: Host> {
     pub(super) reports: mpsc::Sender<Report<H::Place>>,
     workshop: Arc<Workshop<H>>,
     pub(super) settings: Arc<Settings>,
-    notices: mpsc::UnboundedSender<Notice>,
+    notices: Teller,
     began: Instant,
     pub(super) stopping: Vec<oneshot::Sender<()>>,
 }
@@ -72,7 +61,7 @@ impl<H: Host> Engine<H> {
         workshop: Workshop<H>,
         settings: Arc<Settings>,
         reports: mpsc::Sender<Report<H::Place>>,
-        notices: mpsc::UnboundedSender<Notice>,
+        notices: Teller,
     ) -> Self {
         Self {
             broker: Broker::new(settings.limits.quotas()),
@@ -245,8 +234,10 @@ impl<H: Host> Engine<H> {
 
     fn closed(&mut self, id: &SessionId) {
         let size = self.runs.get(id).map(Run::size);
+        let title = self.runs.get(id).and_then(Run::title);
         self.show(id, |state| {
             state.size = size.unwrap_or(state.size);
+            state.title = title.unwrap_or_else(|| mem::take(&mut state.title));
             (state.paused, state.held, state.busy) = (false, false, false);
         });
         if let Some(run) = self.runs.get_mut(id) {
@@ -272,7 +263,7 @@ impl<H: Host> Engine<H> {
     }
 
     pub(super) fn tell(&self, notice: Notice) {
-        let _ = self.notices.send(notice);
+        self.notices.tell(notice);
     }
 
     pub(super) fn log(&self, id: &SessionId, what: &str) {

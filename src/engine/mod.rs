@@ -8,6 +8,7 @@
 mod command;
 mod core;
 mod ending;
+mod notices;
 mod opening;
 mod opens;
 mod quiet;
@@ -22,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::{
     command::{Act, Caller, Claimed, ControlError, EndWish, OpenError, Opened},
-    core::Notice,
+    notices::{Notice, Notices},
     run::State,
 };
 use self::{
@@ -78,11 +79,10 @@ pub struct Handle(mpsc::Sender<Command>);
 
 /// Starts an engine on the current runtime; gives a handle, and what it tells of its own accord.
 #[must_use]
-pub fn start<H: Host>(parts: Parts<H>) -> (Handle, mpsc::UnboundedReceiver<Notice>) {
+pub fn start<H: Host>(parts: Parts<H>) -> (Handle, Notices) {
     let (commands, incoming) = mpsc::channel(QUEUE);
     let (reports, reported) = mpsc::channel(QUEUE);
-    // Notices are few for each request, and their reader waits for nothing but the bus.
-    let (notices, told) = mpsc::unbounded_channel();
+    let (notices, told) = notices::board();
     let Parts { host, launcher, tmp_root, rings, settings } = parts;
     let bounds = settings.limits.terminal_bounds();
     let workshop = Workshop { host, launcher, tmp_root, rings, bounds };

@@ -6,7 +6,8 @@ use tokio::sync::oneshot;
 
 use super::{
     command::{OpenError, OpenRequest, Opened},
-    core::{Engine, Notice, answer, secret},
+    core::{Engine, answer, secret},
+    notices::Notice,
     run::{Run, State},
 };
 use crate::{

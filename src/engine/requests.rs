@@ -147,7 +147,7 @@ impl<H: Host> Engine<H> {
             Err(error) => return answer(reply, Err(error)),
         };
         match act {
-            Act::Resize(size) => answer(reply, self.resize(id, &live, size)),
+            Act::Resize(size) => answer(reply, self.resize(id, caller, &live, size)),
             Act::Signal(signal) => answer(reply, to_foreground(&live, signal)),
             Act::Interrupt => answer(reply, interrupt(&live)),
             Act::EndOfFile => answer(reply, end_of_file(id, &live)),
@@ -177,6 +177,7 @@ impl<H: Host> Engine<H> {
     fn resize(
         &mut self,
         id: &SessionId,
+        caller: &Caller,
         live: &Live<H::Place>,
         size: Size,
     ) -> Result<(), ControlError> {
@@ -184,7 +185,7 @@ impl<H: Host> Engine<H> {
             return Err(ControlError::NotATerminal(id.clone()));
         };
         let changed = terminal
-            .resize(size)
+            .resize_by(caller.connection.as_str(), size)
             .map_err(|error| HostError::system("resize the terminal", error))?;
         if changed {
             self.show(id, |state| state.size = size);

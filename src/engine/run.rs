@@ -114,6 +114,12 @@ impl<P> Run<P> {
     pub fn size(&self) -> Size {
         self.channel.as_ref().map_or_else(|| self.state.borrow().size, Channel::size)
     }
+
+    /// The title that the tool has set, which is told some time later; `None` without a terminal.
+    pub fn title(&self) -> Option<String> {
+        let terminal = self.channel.as_ref()?.terminal()?;
+        Some(terminal.appearance().borrow().title.clone())
+    }
 }
 
 /// What there is of a session while it runs.

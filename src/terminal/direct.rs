@@ -40,9 +40,10 @@ use tracing::{debug, warn};
 use crate::host::{pty, watch::watch_copy};
 
 use super::{
+    fence::Pass,
     output::Output,
     shared::Shared,
-    stream::{AttachError, Mode, Slot, left},
+    stream::{AttachError, Slot, left},
 };
 
 /// How many offsets of holds are kept, the newest.
@@ -157,8 +158,8 @@ impl Direct {
     }
 }
 
-/// Lends the controller end, and ends every stream.
-pub(super) fn hold(shared: &Arc<Shared>, who: &str) -> Result<Held, AttachError> {
+/// Lends the controller end, and ends every stream; but not to who was fenced off meanwhile.
+pub(super) fn hold(shared: &Arc<Shared>, pass: Pass) -> Result<Held, AttachError> {
     if !shared.direct.is_declared {
         return Err(AttachError::NotDirect);
     }
@@ -166,10 +167,12 @@ pub(super) fn hold(shared: &Arc<Shared>, who: &str) -> Result<Held, AttachError>
     let (ours, socket) = UnixStream::pair().map_err(failed)?;
     ours.set_nonblocking(true).map_err(failed)?;
     let controller = copy(shared)?;
-    let pass = shared.fence.admit(who, Mode::Control, &shared.gone);
     let mut begun = Err(AttachError::Held);
     shared.direct.holds.send_if_modified(|holds| {
-        if !holds.is_held() {
+        // A fence that closes after this look finds the hold, and takes it back.
+        if pass.is_cancelled() {
+            begun = Err(AttachError::Fenced);
+        } else if !holds.is_held() {
             let begin = shared.lend();
             begun = Ok((begin, holds.begin(begin, pass.gone.clone())));
         }

@@ -20,6 +20,7 @@ struct Within {
 
 /// What ends with a stream or hold, and is no longer listed then.
 #[derive(Debug)]
+#[must_use]
 pub(super) struct Pass {
     pub(super) gone: CancellationToken,
     _listed: DropGuard,
@@ -47,6 +48,11 @@ impl Fence {
 }
 
 impl Pass {
+    /// Whether the session was taken from its holder, or is gone.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.gone.is_cancelled()
+    }
+
     /// Runs until the pass is cancelled.
     pub(super) async fn run(self, work: impl Future<Output = ()>) {
         self.gone.run_until_cancelled(work).await;

@@ -12,7 +12,8 @@ use tracing::warn;
 
 use super::{
     pool::{RingPool, Share},
-    screen::{BLANK, InputModes, Query, Screen, View},
+    queries::Asked,
+    screen::{BLANK, InputModes, Screen, View},
 };
 use crate::host::pty::Size;
 
@@ -24,6 +25,8 @@ pub(super) struct Follower {
     drawn: u64,
     /// The offset with which the model began.
     since: u64,
+    /// What was asked up to this offset is not to be answered any more.
+    asked: u64,
     size: Size,
     share: Share,
 }
@@ -33,15 +36,17 @@ enum Model {
     /// The tool has written nothing since it began.
     Blank,
     Live(Box<Screen>),
-    /// There is none: no memory was left for it, or it failed.
-    Gone,
+    /// There is none: it would be too large, or no memory was left for it.
+    NoRoom,
+    /// There is none: it failed.
+    Failed,
 }
 
 /// What came of drawing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Drawn {
     /// What terminals were asked.
-    pub(super) queries: Vec<Query>,
+    pub(super) queries: Vec<Asked>,
     /// The title, where it is another now.
     pub(super) title: Option<String>,
     /// Some bytes were drawn.
@@ -59,7 +64,8 @@ impl Follower {
     const TURN_TIME: Duration = Duration::from_millis(2);
 
     pub(super) fn new(size: Size, pool: &RingPool) -> Self {
-        Self { model: Model::Blank, drawn: 0, since: 0, size, share: Share::new(pool.screens(), 0) }
+        let share = Share::new(pool.screens(), 0);
+        Self { model: Model::Blank, drawn: 0, since: 0, asked: 0, size, share }
     }
 
     /// The offset before which nothing can be on the screen.
@@ -69,7 +75,7 @@ impl Follower {
 
     /// The offset up to which the model has drawn, which must not leave the ring; `u64::MAX` where there is none.
     pub(super) fn drawn(&self) -> u64 {
-        if matches!(self.model, Model::Gone) { u64::MAX } else { self.drawn }
+        if matches!(self.model, Model::NoRoom | Model::Failed) { u64::MAX } else { self.drawn }
     }
 
     /// How many bytes are to be shown to [`Self::draw`], of how many there are.
@@ -90,12 +96,15 @@ impl Follower {
             warn!(
                 "the screen model of a session failed; its streams begin with the retained output"
             );
-            self.give_up();
+            self.give_up(Model::Failed);
             return Drawn::default();
         };
+        let asked = |(after, query)| Asked { at: self.drawn + after as u64, query };
+        let queries = screen.take_queries().map(asked).filter(|asked| asked.at > self.asked);
+        let queries = queries.collect();
         self.drawn += count as u64;
         let title = Some(screen.title()).filter(|title| *title != before).map(str::to_owned);
-        Drawn { queries: screen.take_queries(), title, progress: count > 0 }
+        Drawn { queries, title, progress: count > 0 }
     }
 
     /// Makes the model with the first output.
@@ -103,8 +112,20 @@ impl Follower {
         if matches!(self.model, Model::Blank) {
             self.model = match Screen::cost(self.size).filter(|cost| self.share.grow_to(*cost)) {
                 Some(_) => Model::Live(Box::new(Screen::new(self.size))),
-                None => Model::Gone,
+                None => Model::NoRoom,
             };
+        }
+    }
+
+    /// Makes a model where there was no room for one and there is now, at the byte `end`. What is retained of the output
+    /// begins with `oldest`: where that is all that the model would have drawn, it draws that, as it looks in this size;
+    /// else it is blank until the tool draws again. What the tool has asked meanwhile is asked no more.
+    pub(super) fn revive(&mut self, oldest: u64, end: u64) {
+        let cost = Screen::cost(self.size).filter(|_| matches!(self.model, Model::NoRoom));
+        if cost.is_some_and(|cost| self.share.grow_to(cost)) {
+            let from = if oldest <= self.since { self.since } else { end };
+            (self.drawn, self.since, self.asked) = (from, from, end);
+            self.model = Model::Live(Box::new(Screen::new(self.size)));
         }
     }
 
@@ -117,18 +138,19 @@ impl Follower {
             Some(cost) if catch_unwind(AssertUnwindSafe(|| screen.resize(size))).is_ok() => {
                 self.share.shrink_to(cost);
             }
-            _ => self.give_up(),
+            Some(_) => self.give_up(Model::Failed),
+            None => self.give_up(Model::NoRoom),
         }
     }
 
     /// Begins anew with this byte: nobody knows what the screen shows.
     pub(super) fn restart(&mut self, at: u64) {
-        self.give_up();
-        (self.model, self.drawn, self.since) = (Model::Blank, at, at);
+        self.give_up(Model::Blank);
+        (self.drawn, self.since) = (at, at);
     }
 
-    fn give_up(&mut self) {
-        self.model = Model::Gone;
+    fn give_up(&mut self, model: Model) {
+        self.model = model;
         self.share.shrink_to(0);
     }
 
@@ -137,7 +159,7 @@ impl Follower {
         match &mut self.model {
             Model::Blank => Some(BLANK.to_vec()),
             Model::Live(screen) => Some(screen.baseline()),
-            Model::Gone => None,
+            Model::NoRoom | Model::Failed => None,
         }
     }
 
@@ -146,7 +168,7 @@ impl Follower {
         match &self.model {
             Model::Blank => Some(InputModes::default()),
             Model::Live(screen) => Some(screen.input_modes()),
-            Model::Gone => None,
+            Model::NoRoom | Model::Failed => None,
         }
     }
 
@@ -155,7 +177,7 @@ impl Follower {
         match &self.model {
             Model::Blank => Some(Screen::new(self.size).view()),
             Model::Live(screen) => Some(screen.view()),
-            Model::Gone => None,
+            Model::NoRoom | Model::Failed => None,
         }
     }
 }

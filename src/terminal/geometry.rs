@@ -1,4 +1,8 @@
 //! The size of a terminal: who wishes what, and what was in force where in the output.
+//!
+//! Each client that controls the session may wish a size, and of each axis the least is in force. A size that is set
+//! outright is in force at once, whatever is wished, until the next wish is made or withdrawn. When the last wish is
+//! withdrawn the size stays.
 
 use std::collections::VecDeque;
 
@@ -11,7 +15,16 @@ pub(super) struct Geometry {
     size: Size,
     changes: VecDeque<Change>,
     serial: u64,
-    wishes: Vec<(SubscriptionId, Wish)>,
+    wishes: Vec<Wished>,
+}
+
+/// What a client wishes.
+#[derive(Debug)]
+struct Wished {
+    client: SubscriptionId,
+    wish: Wish,
+    /// Whom it follows: a client that cannot say itself when it wishes another.
+    by: Option<String>,
 }
 
 /// From this byte on, this was the size.
@@ -73,12 +86,34 @@ impl Geometry {
     /// the least. `None` where nobody wishes anything, or nobody wished and wishes something else: the size stays.
     pub(super) fn wish(&mut self, client: SubscriptionId, wish: Option<Wish>) -> Option<Size> {
         let before = self.wishes.len();
-        self.wishes.retain(|(other, _)| *other != client);
+        self.wishes.retain(|wished| wished.client != client);
         if wish.is_none() && self.wishes.len() == before {
             return None;
         }
-        self.wishes.extend(wish.map(|wish| (client, wish)));
-        let wishes = || self.wishes.iter().map(|(_, wish)| wish);
+        self.wishes.extend(wish.map(|wish| Wished { client, wish, by: None }));
+        self.agreed()
+    }
+
+    /// As [`Self::wish`], of a client that wishes what [`Self::follow`] tells of this name later.
+    pub(super) fn wish_by(
+        &mut self,
+        client: SubscriptionId,
+        who: &str,
+        wish: Wish,
+    ) -> Option<Size> {
+        self.wishes.push(Wished { client, wish, by: Some(who.to_owned()) });
+        self.agreed()
+    }
+
+    /// Notes what the clients of this name wish that cannot say so; the size stays.
+    pub(super) fn follow(&mut self, who: &str, wish: Wish) {
+        let follows = |wished: &&mut Wished| wished.by.as_deref() == Some(who);
+        self.wishes.iter_mut().filter(follows).for_each(|wished| wished.wish = wish);
+    }
+
+    /// The least of each axis that is wished.
+    fn agreed(&self) -> Option<Size> {
+        let wishes = || self.wishes.iter().map(|wished| wished.wish);
         let columns = wishes().map(|wish| wish.columns).min()?;
         let rows = wishes().map(|wish| wish.rows).min()?;
         let cell = wishes().map(|wish| wish.cell).rfind(|cell| *cell != (0, 0)).unwrap_or_default();
@@ -88,6 +123,14 @@ impl Geometry {
             pixel_width: cell.0.saturating_mul(columns),
             pixel_height: cell.1.saturating_mul(rows),
         })
+    }
+}
+
+impl From<Size> for Wish {
+    fn from(size: Size) -> Self {
+        let cell = |pixels: u16, count: u16| pixels.checked_div(count).unwrap_or_default();
+        let cell = (cell(size.pixel_width, size.columns), cell(size.pixel_height, size.rows));
+        Self { columns: size.columns, rows: size.rows, cell }
     }
 }
 
@@ -115,6 +158,23 @@ mod tests {
             (size.columns, size.rows, size.pixel_width, size.pixel_height),
             (10, 60, 90, 6000)
         );
+    }
+
+    #[test]
+    fn who_cannot_say_what_it_wishes_follows_its_name() {
+        let mut geometry = Geometry::new(Size::new(80, 24));
+        let [one, two] = [SubscriptionId::test(1), SubscriptionId::test(2)];
+        assert_eq!(
+            geometry.wish_by(one, "one", Size::new(100, 30).into()),
+            Some(Size::new(100, 30))
+        );
+        assert_eq!(geometry.wish(two, wish(90, 50)), Some(Size::new(90, 30)));
+        geometry.follow("two", Size::new(10, 10).into());
+        geometry.follow("one", Size::new(95, 40).into());
+        assert_eq!(geometry.wish(two, wish(120, 60)), Some(Size::new(95, 40)));
+        assert_eq!(geometry.wish(one, None), Some(Size::new(120, 60)));
+        let size = Size { columns: 10, rows: 0, pixel_width: 95, pixel_height: 7 };
+        assert_eq!(Wish::from(size), Wish { columns: 10, rows: 0, cell: (9, 0) });
     }
 
     #[test]

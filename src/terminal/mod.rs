@@ -29,7 +29,7 @@
 use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, PoisonError, Weak, atomic::AtomicU64},
+    sync::{Arc, Mutex, Weak, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -41,6 +41,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+mod admission;
 mod backlog;
 mod bounds;
 mod channel;
@@ -64,8 +65,10 @@ pub mod screen;
 mod shared;
 mod span;
 mod stream;
+mod subscription;
 mod typing;
 
+pub use admission::Admission;
 pub use bounds::Bounds;
 pub use channel::Channel;
 pub use direct::{Held, Holds};
@@ -112,6 +115,12 @@ impl WeakTerminal {
     #[must_use]
     pub fn stats(&self) -> Option<Stats> {
         self.0.upgrade().map(|shared| shared.stats())
+    }
+
+    /// As [`Terminal::size`]; `None` where the terminal is gone.
+    #[must_use]
+    pub fn size(&self) -> Option<Size> {
+        self.0.upgrade().map(|shared| shared.size())
     }
 }
 
@@ -246,13 +255,14 @@ impl Terminal {
     /// its bound of bytes waits for the tool. A client detaches by closing its end, and what
     /// it sent for which there was no room yet is dropped then; a client that only shuts down its
     /// sending half still sees output, but for a framed one. A client that falls [`Self::MAX_STREAM_LAG`] behind sees
-    /// EOF early; a framed one is told, and has a minute to read that, as it has for the exit code. After the session's end a stream shows what is retained, then EOF. `who` is whom it is for, as
-    /// [`Self::fence`] knows them.
+    /// EOF early; a framed one is told, and has a minute to read that, as it has for the exit code. After the session's
+    /// end a stream shows what is retained, then EOF. `who` is whom it is for, as [`Self::fence`] knows them. Where it
+    /// takes time to find out whether they may have it, [`Self::admit`] them first.
     ///
     /// # Errors
     /// [`AttachError`]; nothing is left of the stream then.
     pub fn attach(&self, who: &str, mode: Mode, framing: Framing) -> Result<Attached, AttachError> {
-        stream::attach(&self.shared, who, mode, framing)
+        self.admit(who, mode).attach(framing)
     }
 
     /// Takes the session from all but one: the others' controlling streams see EOF, and what they type from now on is
@@ -262,12 +272,23 @@ impl Terminal {
         direct::take_back(&self.shared);
     }
 
-    /// Sets the terminal's size; gives whether it is another than before. After the end nothing happens.
+    /// Sets the terminal's size; gives whether it is another than before. After the end nothing happens. It is in force
+    /// until a client that controls the session says what size it wishes, or goes and leaves others that do.
     ///
     /// # Errors
     /// As ioctl_tty(2).
     pub fn resize(&self, size: Size) -> io::Result<bool> {
         self.shared.resize(size)
+    }
+
+    /// As [`Self::resize`]; and the raw streams of this client that wish a size wish this one from now on, since they
+    /// cannot say so themselves.
+    ///
+    /// # Errors
+    /// As [`Self::resize`].
+    pub fn resize_by(&self, who: &str, size: Size) -> io::Result<bool> {
+        self.shared.quietly(|output| output.follow(who, size.into()));
+        self.resize(size)
     }
 
     /// Size and title, to be read now or watched.
@@ -289,6 +310,7 @@ impl Terminal {
 
     /// Draws what the tool had written when this was asked.
     async fn draw_all(&self) {
+        self.shared.quietly(Output::revive);
         let asked = self.shared.output.borrow().end();
         while self.shared.output.borrow().drawn() < asked && self.shared.draw() {
             tokio::task::yield_now().await;
@@ -308,10 +330,7 @@ impl Terminal {
     /// The size in force: a direct holder sets it in the kernel, and no event tells.
     #[must_use]
     pub fn size(&self) -> Size {
-        let asked = || self.controller(|controller| pty::size(controller).ok()).flatten();
-        let held = self.shared.direct.holds().borrow().is_held();
-        let set = held.then(asked).flatten();
-        set.unwrap_or_else(|| self.shared.appearance.borrow().size)
+        self.shared.size()
     }
 
     /// Lends the controller end to one holder, who reads what the tool writes from here on: streams end, and
@@ -324,7 +343,7 @@ impl Terminal {
     /// # Errors
     /// [`AttachError`]; nothing has changed then.
     pub fn hold(&self, who: &str) -> Result<Held, AttachError> {
-        direct::hold(&self.shared, who)
+        self.admit(who, Mode::Control).hold()
     }
 
     /// Whether the controller end is held and what went unseen, to be read now or watched.
@@ -342,8 +361,7 @@ impl Terminal {
     /// Lends the controller end, to be asked or set; `None` when it is closed. The drain waits for
     /// `with`, which must not block.
     pub fn controller<R>(&self, with: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
-        let controller = self.shared.controller.lock().unwrap_or_else(PoisonError::into_inner);
-        controller.as_ref().map(|controller| with(controller.get_ref().as_fd()))
+        self.shared.controller(with)
     }
 
     /// How much has flowed so far.

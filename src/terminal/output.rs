@@ -2,14 +2,17 @@
 
 use tokio_util::sync::CancellationToken;
 
+pub(super) use super::subscription::{Begin, Kind, Pending, SubscriptionId};
 use super::{
     backlog::Backlog,
     follower::{Drawn, Follower},
     framing::Wish,
     geometry::Geometry,
     pool::RingPool,
+    queries::{Asked, Left},
     ring::Ring,
     screen::{BLANK, InputModes, View},
+    subscription::Subscription,
 };
 use crate::host::pty::Size;
 
@@ -43,65 +46,6 @@ pub enum ReadError {
     OneOutput,
 }
 
-/// A subscription's name, unique within its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SubscriptionId(u64);
-
-#[cfg(test)]
-impl SubscriptionId {
-    /// Any name.
-    pub(super) fn test(number: u64) -> Self {
-        Self(number)
-    }
-}
-
-/// A reader that follows the output and must miss none of it.
-#[derive(Debug)]
-struct Subscription {
-    id: SubscriptionId,
-    begin: u64,
-    cursor: u64,
-    /// Where it ends, if not with the output.
-    until: Option<u64>,
-    cut: CancellationToken,
-    kind: Kind,
-    /// The last change of size that it was told of, where it is told of any.
-    told: Option<u64>,
-}
-
-/// What a subscriber is there for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
-    /// Its client answers what the tool asks of terminals.
-    pub(super) answers: bool,
-    /// It is told of changes of size.
-    pub(super) sizes: bool,
-}
-
-/// Where a subscriber begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Begin {
-    /// The first byte of the output that it is shown.
-    pub(super) cursor: u64,
-    /// The size in force there.
-    pub(super) size: Size,
-}
-
-/// What a subscriber has in front of it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pending {
-    /// These bytes; more may follow.
-    Bytes(Vec<u8>),
-    /// From here on, this is the size.
-    Size(Size),
-    /// Nothing now.
-    Nothing,
-    /// Nothing, and nothing will follow: the session ended with this exit code.
-    End(i32),
-    /// Nothing, and nothing will follow here, though the session goes on.
-    Over,
-}
-
 /// The output of one session: the ring, the bytes that subscribers still wait for, and how far each
 /// is.
 #[derive(Debug)]
@@ -111,6 +55,8 @@ pub(super) struct Output {
     follower: Follower,
     geometry: Geometry,
     subscriptions: Vec<Subscription>,
+    /// What subscribers are to answer.
+    left: Left,
     next_id: u64,
     /// The exit code, once it has ended.
     ended: Option<i32>,
@@ -127,6 +73,7 @@ impl Output {
             follower: Follower::new(size, pool),
             geometry: Geometry::new(size),
             subscriptions: Vec::new(),
+            left: Left::default(),
             next_id: 0,
             ended: None,
         }
@@ -148,12 +95,11 @@ impl Output {
 
     /// Takes what the tool wrote. Never waits: a subscriber that is too far behind is cut instead. What would leave
     /// the ring undrawn is drawn first, and told of.
-    pub(super) fn append(&mut self, bytes: &[u8], mut drawn: impl FnMut(u64, Drawn)) {
+    pub(super) fn append(&mut self, bytes: &[u8], mut drawn: impl FnMut(Drawn)) {
         let room = self.ring.room_for(bytes.len()).min(2 * Follower::MAX_LAG);
         for piece in bytes.chunks(room / 2) {
             while self.undrawn() + piece.len() > room {
-                let at = self.follower.drawn();
-                drawn(at, self.draw(self.undrawn() >= room / 2));
+                drawn(self.draw(self.undrawn() >= room / 2));
             }
             self.store(piece);
         }
@@ -189,22 +135,37 @@ impl Output {
         self.follower.drawn().min(self.end())
     }
 
-    /// Draws for a turn. `full` tells that what is not drawn may not wait.
+    /// Draws for a turn. `full` tells that what is not drawn may not wait. What is asked there is told, but for what
+    /// subscribers are to answer.
     pub(super) fn draw(&mut self, full: bool) -> Drawn {
         let undrawn = self.undrawn();
         if undrawn == 0 {
             return Drawn::default();
         }
         let bytes = self.ring.copy(self.follower.drawn(), Follower::wants(undrawn));
-        self.follower.draw(&bytes, full)
+        let mut drawn = self.follower.draw(&bytes, full);
+        drawn.queries = self.leave(drawn.queries);
+        drawn
+    }
+
+    /// Leaves questions to subscribers that are shown them; gives the others.
+    pub(super) fn leave(&mut self, asked: Vec<Asked>) -> Vec<Asked> {
+        self.left.leave(asked, &self.subscriptions)
+    }
+
+    /// Draws all that is whole, unless the model has just begun anew and is far behind; what comes of it is told.
+    pub(super) fn catch_up(&mut self, drawn: impl FnMut(Drawn)) {
+        if self.undrawn() <= 2 * Follower::MAX_LAG {
+            self.draw_rest(drawn);
+        }
     }
 
     /// Draws all that is whole; what comes of it is told.
-    pub(super) fn draw_rest(&mut self, mut drawn: impl FnMut(u64, Drawn)) {
+    pub(super) fn draw_rest(&mut self, mut drawn: impl FnMut(Drawn)) {
         while self.undrawn() > 0 {
-            let (at, turn) = (self.drawn(), self.draw(false));
+            let turn = self.draw(false);
             let progress = turn.progress;
-            drawn(at, turn);
+            drawn(turn);
             if !progress {
                 break;
             }
@@ -213,7 +174,7 @@ impl Output {
 
     /// Has another read what comes next: every subscription ends here, with what there is so far, nobody sets a size,
     /// and the screen is unknown. Gives where that is; what is drawn before is told.
-    pub(super) fn lend(&mut self, drawn: impl FnMut(u64, Drawn)) -> u64 {
+    pub(super) fn lend(&mut self, drawn: impl FnMut(Drawn)) -> u64 {
         self.draw_rest(drawn);
         let end = self.end();
         for subscription in &mut self.subscriptions {
@@ -230,11 +191,27 @@ impl Output {
         self.geometry.wish(id, wish.filter(|_| !ends))
     }
 
+    /// As [`Geometry::wish_by`].
+    pub(super) fn wish_by(&mut self, id: SubscriptionId, who: &str, wish: Wish) -> Option<Size> {
+        self.geometry.wish_by(id, who, wish)
+    }
+
+    /// As [`Geometry::follow`].
+    pub(super) fn follow(&mut self, who: &str, wish: Wish) {
+        self.geometry.follow(who, wish);
+    }
+
     /// Notes that from here on the terminal has another size.
     pub(super) fn resize(&mut self, size: Size) {
         self.geometry.change(self.end(), size);
         self.follower.resize(size);
+        self.revive();
         self.forget_changes();
+    }
+
+    /// Has a screen again where there was no room for one and there is now, as far as what was written is retained.
+    pub(super) fn revive(&mut self) {
+        self.follower.revive(self.ring.begin(), self.end());
     }
 
     /// The screen as text, as far as it is drawn.
@@ -270,13 +247,6 @@ impl Output {
     pub(super) fn plain(&mut self) -> (Vec<u8>, u64) {
         let text = self.view().map(|view| view.rows.join("\r\n").trim_end().to_owned());
         (text.unwrap_or_default().into_bytes(), self.drawn())
-    }
-
-    /// Whether a client answers what the tool asks of terminals at this byte.
-    pub(super) fn is_answered(&self, at: u64) -> bool {
-        self.subscriptions
-            .iter()
-            .any(|s| s.kind.answers && s.begin <= at && s.until.is_none_or(|until| at < until))
     }
 
     /// Closes the output: what is retained stays readable.
@@ -317,10 +287,13 @@ impl Output {
         Ok(Begin { cursor, size: self.geometry.size() })
     }
 
-    pub(super) fn unsubscribe(&mut self, id: SubscriptionId) {
-        self.subscriptions.retain(|subscription| subscription.id != id);
+    /// Removes a reader; gives what it was to answer, and was not shown, and is not another's to answer.
+    pub(super) fn unsubscribe(&mut self, id: SubscriptionId) -> Vec<Asked> {
+        let gone = self.subscriptions.extract_if(.., |subscription| subscription.id == id);
+        gone.for_each(|gone| self.left.note(&gone));
         self.backlog.release(self.floor());
         self.forget_changes();
+        self.left.orphans(&self.subscriptions)
     }
 
     /// Up to `max` bytes that this subscriber has not taken yet, or else what follows them.
@@ -384,6 +357,7 @@ impl Output {
         self.subscriptions.retain(|subscription| {
             let cut = too_slow(subscription.cursor);
             if cut {
+                self.left.note(subscription);
                 subscription.cut.cancel();
             }
             !cut

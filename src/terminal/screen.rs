@@ -88,6 +88,10 @@ pub struct Screen {
     size: Size,
     /// What the output is in the middle of, where that was too long to wait for its end.
     overlong: Option<Overlong>,
+    /// How many bytes of the last output are drawn or passed over.
+    at: usize,
+    /// After how many bytes of it each query was found.
+    asked_at: Vec<usize>,
 }
 
 /// A size as the grid asks for it; it has two columns at least, for a wide character.
@@ -147,7 +151,14 @@ impl Screen {
             just_printed: false,
             queries: Vec::new(),
         };
-        Self { tracked, processor: Processor::new(), size, overlong: None }
+        Self {
+            tracked,
+            processor: Processor::new(),
+            size,
+            overlong: None,
+            at: 0,
+            asked_at: Vec::new(),
+        }
     }
 
     /// The size that it was given.
@@ -177,6 +188,7 @@ impl Screen {
             Some(passed) => passed,
             None => return bytes.len() - usize::from(bytes.ends_with(b"\x1b")),
         };
+        self.at = passed;
         let left = &bytes[passed..];
         let whole = sequence::whole(left);
         if whole > 0 || !full {
@@ -212,6 +224,7 @@ impl Screen {
         let unseen = if self.tracked.margins.has_region() { 0 } else { skim::unseen(text, lines) };
         if unseen > 0 {
             self.advance(b"\r");
+            self.at += unseen;
         }
         drawn + unseen + self.draw_pieces(&text[unseen..], late)
     }
@@ -231,6 +244,8 @@ impl Screen {
             }
             self.advance(&left[..whole]);
             drawn += whole;
+            self.at += whole;
+            self.asked_at.resize(self.tracked.queries.len(), self.at);
             length = short;
             if Instant::now() >= late {
                 break;
@@ -258,9 +273,11 @@ impl Screen {
         bytes
     }
 
-    /// What terminals were asked since the last time.
-    pub fn take_queries(&mut self) -> Vec<Query> {
-        std::mem::take(&mut self.tracked.queries)
+    /// What terminals were asked in the output drawn last, each after how many bytes of it at most. To be taken after
+    /// each [`Self::draw`].
+    pub fn take_queries(&mut self) -> impl Iterator<Item = (usize, Query)> + use<> {
+        let queries = std::mem::take(&mut self.tracked.queries);
+        std::mem::take(&mut self.asked_at).into_iter().zip(queries)
     }
 
     /// The title that the tool has set; empty where it has not.

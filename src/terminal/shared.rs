@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -64,7 +64,7 @@ impl Shared {
                 return false;
             }
             self.last_output.touch();
-            output.append(bytes, |at, turn| drawn.push((at, turn)));
+            output.append(bytes, |turn| drawn.push(turn));
             true
         });
         if stored {
@@ -75,26 +75,24 @@ impl Shared {
 
     /// Draws for a turn; gives whether anything was drawn.
     pub(super) fn draw(self: &Arc<Self>) -> bool {
-        let (at, turn) = self.quietly(|output| (output.drawn(), output.draw(false)));
+        let turn = self.quietly(|output| output.draw(false));
         let progress = turn.progress;
-        self.note(at, turn);
+        self.note(turn);
         progress
     }
 
-    fn note_all(self: &Arc<Self>, drawn: Vec<(u64, Drawn)>) {
-        for (at, turn) in drawn {
-            self.note(at, turn);
+    fn note_all(self: &Arc<Self>, drawn: Vec<Drawn>) {
+        for turn in drawn {
+            self.note(turn);
         }
     }
 
-    /// Passes on what came of drawing from this byte on.
-    fn note(self: &Arc<Self>, at: u64, turn: Drawn) {
+    /// Passes on what came of drawing.
+    fn note(self: &Arc<Self>, turn: Drawn) {
         if let Some(title) = turn.title {
             self.appearance.send_modify(|appearance| appearance.title = title);
         }
-        if !turn.queries.is_empty() && !self.output.borrow().is_answered(at) {
-            queries::answer_later(self, at, &turn.queries);
-        }
+        queries::answer_later(self, turn.queries);
     }
 
     /// Closes the controller end, then announces the end.
@@ -114,7 +112,7 @@ impl Shared {
             result = pty::set_size(controller.get_ref().as_fd(), size);
             let changed = *result.as_ref().unwrap_or(&false);
             if changed {
-                output.draw_rest(|at, turn| drawn.push((at, turn)));
+                output.catch_up(|turn| drawn.push(turn));
                 output.resize(size);
             }
             changed
@@ -130,7 +128,7 @@ impl Shared {
     /// were asked before are not the other's to answer.
     pub(super) fn lend(self: &Arc<Self>) -> u64 {
         let (mut begin, mut drawn) = (0, Vec::new());
-        self.output.send_modify(|output| begin = output.lend(|at, turn| drawn.push((at, turn))));
+        self.output.send_modify(|output| begin = output.lend(|turn| drawn.push(turn)));
         self.note_all(drawn);
         self.appearance.send_if_modified(|seen| !std::mem::take(&mut seen.title).is_empty());
         begin
@@ -155,10 +153,16 @@ impl Shared {
 
     /// A client wishes a size, or none any more. A direct holder has the terminal in its own size.
     pub(super) fn wish(self: &Arc<Self>, client: SubscriptionId, wish: Option<Wish>) {
-        let resize = || {
-            let size = self.quietly(|output| output.wish(client, wish));
-            size.map_or(Ok(false), |size| self.resize(size))
-        };
+        self.agree(|output| output.wish(client, wish));
+    }
+
+    /// As [`Self::wish`], for a client of this name that cannot say itself when it wishes another.
+    pub(super) fn wish_by(self: &Arc<Self>, client: SubscriptionId, who: &str, wish: Wish) {
+        self.agree(|output| output.wish_by(client, who, wish));
+    }
+
+    fn agree(self: &Arc<Self>, wish: impl FnOnce(&mut Output) -> Option<Size>) {
+        let resize = || self.quietly(wish).map_or(Ok(false), |size| self.resize(size));
         if let Some(Err(error)) = self.direct.unless_held(resize) {
             warn!(%error, "cannot give a terminal the size of its streams");
         }
@@ -166,27 +170,36 @@ impl Shared {
 
     /// Follows the output from where `start` says, which also gives what is shown before it.
     pub(super) fn subscribe(
-        &self,
+        self: &Arc<Self>,
         id: SubscriptionId,
         kind: Kind,
         cut: CancellationToken,
         start: impl FnOnce(&mut Output) -> (Vec<u8>, u64),
     ) -> Result<(Begin, Vec<u8>), AttachError> {
+        let mut drawn = Vec::new();
         let subscribe = |output: &mut Output| {
+            output.revive();
+            // What was asked before is the broker's to answer, unless it lies behind the start.
+            if kind.answers {
+                output.catch_up(|turn| drawn.push(turn));
+            }
             let (before, cursor) = start(output);
             output.subscribe(id, cursor, kind, cut).map(|begin| (begin, before))
         };
         let subscribed = self.direct.unless_held(|| self.quietly(subscribe));
+        self.note_all(drawn);
         let subscribed = subscribed.ok_or(AttachError::Held)??;
         if kind.answers {
-            self.unanswered.leave_to_client(subscribed.0.cursor);
+            let asked = self.unanswered.leave_to_client(subscribed.0.cursor);
+            self.quietly(|output| output.leave(asked));
         }
         Ok(subscribed)
     }
 
     pub(super) fn unsubscribe(self: &Arc<Self>, id: SubscriptionId) {
         self.wish(id, None);
-        self.quietly(|output| output.unsubscribe(id));
+        let orphans = self.quietly(|output| output.unsubscribe(id));
+        queries::answer_later(self, orphans);
     }
 
     pub(super) fn told(&self, id: SubscriptionId) {
@@ -205,6 +218,20 @@ impl Shared {
             false
         });
         result.expect("the change was made")
+    }
+
+    /// Lends the controller end; `None` when it is closed.
+    pub(super) fn controller<R>(&self, with: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
+        let controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
+        controller.as_ref().map(|controller| with(controller.get_ref().as_fd()))
+    }
+
+    /// The size in force: a direct holder sets it in the kernel, and no event tells.
+    pub(super) fn size(&self) -> Size {
+        let asked = || self.controller(|controller| pty::size(controller).ok()).flatten();
+        let held = self.direct.holds().borrow().is_held();
+        let set = held.then(asked).flatten();
+        set.unwrap_or_else(|| self.appearance.borrow().size)
     }
 
     pub(super) fn stats(&self) -> Stats {

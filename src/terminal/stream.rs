@@ -25,6 +25,7 @@ use tracing::{debug, warn};
 use crate::host::watch::watch_copy;
 
 use super::{
+    admission::Admitted,
     input::Taken,
     output::{Kind, Output, Pending, ReadError, SubscriptionId},
     shared::Shared,
@@ -114,6 +115,9 @@ pub enum AttachError {
     /// Its output goes to a direct holder, and to nobody else.
     #[error("the session is held directly, by one and no more")]
     Held,
+    /// Another has claimed it while the stream was being made.
+    #[error("the session was claimed by another")]
+    Fenced,
     /// There is nothing left to hold.
     #[error("the session is over")]
     Ended,
@@ -174,38 +178,45 @@ enum End {
 /// Attaches a client. The stream lives as long as the client and the terminal do.
 pub(super) fn attach(
     shared: &Arc<Shared>,
-    who: &str,
-    mode: Mode,
+    client: Admitted,
     framing: Framing,
 ) -> Result<Attached, AttachError> {
     let slot = Slot::take(shared)?;
-    let failed = |source| AttachError::Socket { source };
-    let pass = shared.fence.admit(who, mode, &shared.gone);
     match framing {
-        Framing::Raw(replay) => {
-            let (ours, socket) = pair(mode).map_err(failed)?;
-            let cut = CancellationToken::new();
-            let kind = Kind { answers: mode == Mode::Control, sizes: false };
-            let subscription = shared.quietly(Output::name);
-            let (begin, baseline) =
-                shared.subscribe(subscription, kind, cut.clone(), |output| replay.start(output))?;
-            let gone = pass.gone.clone();
-            let stream = Stream { socket: ours, subscription, baseline, cut, gone, slot };
-            let listening = if mode == Mode::Control { Listening::Yes } else { Listening::No };
-            tokio::spawn(pass.run(stream.run(listening)));
-            let begin = (replay != Replay::Screen).then_some(begin.cursor);
-            Ok(Attached { socket, begin })
-        }
+        Framing::Raw(replay) => attach_raw(slot, client, replay),
         Framing::Pty(status) => {
             shared.direct.unless_held(|| ()).ok_or(AttachError::Held)?;
+            let failed = |source| AttachError::Socket { source };
+            let Admitted { mode, wish, pass, .. } = client;
             // An observer sends frames too: that it wants to be shown something.
             let (ours, socket) = pair(Mode::Control).map_err(failed)?;
             let gone = pass.gone.clone();
-            let stream = framed::Stream::new(ours, slot, mode, status, gone).map_err(failed)?;
+            let stream =
+                framed::Stream::new(ours, slot, mode, wish, status, gone).map_err(failed)?;
             tokio::spawn(pass.run(stream.run()));
             Ok(Attached { socket, begin: None })
         }
     }
+}
+
+/// Attaches a client to the bytes alone. The screen is painted in the size that its terminal brings about.
+fn attach_raw(slot: Slot, client: Admitted, replay: Replay) -> Result<Attached, AttachError> {
+    let Admitted { who, mode, wish, pass } = client;
+    let (ours, socket) = pair(mode).map_err(|source| AttachError::Socket { source })?;
+    let (shared, cut) = (slot.shared(), CancellationToken::new());
+    let kind = Kind { answers: mode == Mode::Control, sizes: false };
+    let subscription = shared.quietly(Output::name);
+    if let Some(wish) = wish {
+        shared.wish_by(subscription, &who, wish);
+    }
+    let begun = shared.subscribe(subscription, kind, cut.clone(), |output| replay.start(output));
+    let (begin, baseline) = begun.inspect_err(|_| shared.wish(subscription, None))?;
+    let gone = pass.gone.clone();
+    let stream = Stream { socket: ours, subscription, baseline, cut, gone, slot };
+    let listening = if mode == Mode::Control { Listening::Yes } else { Listening::No };
+    tokio::spawn(pass.run(stream.run(listening)));
+    let begin = (replay != Replay::Screen).then_some(begin.cursor);
+    Ok(Attached { socket, begin })
 }
 
 fn pair(mode: Mode) -> io::Result<(UnixStream, UnixStream)> {

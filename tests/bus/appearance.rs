@@ -1,6 +1,6 @@
 //! What is announced of a terminal that changes.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use futures_util::StreamExt;
 use st2_tools::client::Session;
@@ -58,4 +58,50 @@ async fn a_title_is_announced_when_it_is_set_and_cleared_and_is_bounded() {
     }
     session.resize(91, 24).await.unwrap();
     assert_eq!(next(&mut announced).await, only("Columns", "uint16 91"), "only what changed");
+}
+
+/// Sets titles as fast as it can for a while, and then the last one.
+const TITLES: &str = "stty -echo; printf ready; read -r _; n=0; \
+    while [ $n -lt 30000 ]; do n=$((n + 1)); printf '\\033]2;title %s\\007' $n; done; \
+    printf '\\033]2;the last\\007'; read -r _";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_titles_is_announced_ten_times_a_second_and_its_last_one_always() {
+    let broker = Broker::private().await;
+    let session = open(broker.bus.connect().await, TITLES, 64 << 10).await;
+    let mut announced = announcements(&session).await;
+    session.write(b"\n").await.unwrap();
+    let began = Instant::now();
+    let mut titles = 0;
+    let last = loop {
+        let Some(title) = next(&mut announced).await.remove("Title") else { continue };
+        titles += 1;
+        if title.contains("the last") {
+            break title;
+        }
+    };
+    let most = 2 + began.elapsed().as_millis() / 100;
+    assert!(titles <= most, "{titles} announcements, where {most} were due");
+    assert_eq!(last, format!("{:?}", "the last"));
+    session.write(b"\n").await.unwrap();
+    soon("the end", session.ended()).await.unwrap();
+    assert_eq!(session.proxy().title().await.unwrap(), "the last");
+}
+
+#[tokio::test]
+async fn a_title_set_last_of_all_is_known_when_the_end_is() {
+    let broker = Broker::private().await;
+    let script = "stty -echo; read -r _; printf '\\033]2;one\\007'; printf '\\033]2;two\\007'";
+    let session = open(broker.bus.connect().await, script, 64 << 10).await;
+    let mut announced = announcements(&session).await;
+    session.write(b"\n").await.unwrap();
+    let mut title = String::new();
+    loop {
+        let mut changes = next(&mut announced).await;
+        title = changes.remove("Title").unwrap_or(title);
+        if changes.contains_key("Outcome") {
+            break;
+        }
+    }
+    assert_eq!(title, format!("{:?}", "two"));
 }

@@ -14,6 +14,7 @@ mod judge;
 mod pipes;
 mod queries;
 mod random;
+mod renewed;
 #[path = "../support/random.rs"]
 mod seed;
 mod streams;

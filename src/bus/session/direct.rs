@@ -12,6 +12,7 @@ use crate::{
         options::{Options, size},
     },
     engine::Act,
+    terminal::Mode,
 };
 
 impl Session {
@@ -28,8 +29,10 @@ impl Session {
         }
         let (terminal, size) = (self.terminal()?, size(&mut options)?);
         let caller = self.caller(header, options.take("token")?)?;
+        // Listed first, or a claim could come between the answer and what is given for it.
+        let admission = terminal.admit(caller.connection.as_str(), Mode::Control);
         self.engine.find(&self.id, caller.clone(), Need::Control).await?;
-        let held = terminal.hold(caller.connection.as_str())?;
+        let held = admission.hold()?;
         if let Some(size) = size {
             self.engine.act(&self.id, caller, Act::Resize(size)).await?;
         }

@@ -45,5 +45,5 @@ impl Session {
 }
 
 impl Answered for Session {
-    fn answered(&self, _: &Header<'_>) {}
+    async fn answered(&self, _: &Header<'_>) {}
 }

@@ -12,9 +12,8 @@ use crate::{
         Error,
         options::{Options, size},
     },
-    engine::{Act, Caller, State},
-    host::pty::Size,
-    terminal::{Framing, Mode, Replay, Stats, Terminal},
+    engine::State,
+    terminal::{Framing, Mode, Replay, Terminal, WeakTerminal},
 };
 
 /// What carries the terminal's bytes.
@@ -45,9 +44,15 @@ impl Session {
         let framing = self.framing(terminal, carrier, &mut options)?;
         let size = size(&mut options)?;
         let caller = self.caller(header, options.take("token")?)?;
-        let who = caller.connection.clone();
-        self.make_ready(mode, size, caller).await?;
-        let attached = terminal.attach(who.as_str(), mode, framing)?;
+        // Listed first, or a claim could come between the answer and what is given for it.
+        let admission = terminal.admit(caller.connection.as_str(), mode);
+        let need = if mode == Mode::Control { Need::Control } else { Need::Observe };
+        self.engine.find(&self.id, caller, need).await?;
+        if size.is_some() && mode == Mode::Observe {
+            let text = "columns and rows go with mode \"control\" only";
+            return Err(Error::InvalidArgs(text.to_owned()));
+        }
+        let attached = admission.with_size(size).attach(framing)?;
         let size = terminal.size();
         let mut info = Dict::from([("columns", size.columns.into()), ("rows", size.rows.into())]);
         info.extend(attached.begin.map(|begin| ("begin", begin.into())));
@@ -65,7 +70,7 @@ impl Session {
         let cursor = options.take("cursor")?;
         if carrier == Carrier::Pty {
             let (state, terminal) = (self.state.clone(), terminal.downgrade());
-            return Ok(Framing::Pty(Arc::new(move || status(&state.borrow(), terminal.stats()))));
+            return Ok(Framing::Pty(Arc::new(move || status(&state.borrow(), &terminal))));
         }
         Ok(Framing::Raw(match (cursor, replay) {
             (Some(cursor), _) => Replay::From(cursor),
@@ -73,36 +78,19 @@ impl Session {
             (None, Some(true) | None) => Replay::Screen,
         }))
     }
-
-    /// Checks who is to be given a stream, and gives the terminal the size that it is to begin in.
-    async fn make_ready(
-        &self,
-        mode: Mode,
-        size: Option<Size>,
-        caller: Caller,
-    ) -> Result<(), Error> {
-        if mode == Mode::Observe {
-            self.engine.find(&self.id, caller, Need::Observe).await?;
-            let text = "columns and rows go with mode \"control\" only";
-            return size.map_or(Ok(()), |_| Err(Error::InvalidArgs(text.to_owned())));
-        }
-        self.engine.find(&self.id, caller.clone(), Need::Control).await?;
-        if let Some(size) = size {
-            self.engine.act(&self.id, caller, Act::Resize(size)).await?;
-        }
-        Ok(())
-    }
 }
 
 /// What STATUS of a framed stream tells.
-fn status(state: &State, stats: Option<Stats>) -> String {
-    let stats = stats.unwrap_or_default();
+fn status(state: &State, terminal: &WeakTerminal) -> String {
+    let stats = terminal.stats().unwrap_or_default();
+    // That of the state follows it some time later.
+    let size = terminal.size().unwrap_or(state.size);
     json!({
         "id": state.view.facts.id.as_str(),
         "phase": state.view.phase,
         "pid": state.view.ran.as_ref().map(|ran| ran.pid),
-        "columns": state.size.columns,
-        "rows": state.size.rows,
+        "columns": size.columns,
+        "rows": size.rows,
         "bytes_out": stats.bytes_out,
         "bytes_in": stats.bytes_in,
         "bytes_dropped": stats.bytes_dropped,

@@ -53,7 +53,7 @@ fn apply(op: Op, output: &mut Output, all: &mut Vec<u8>, seen: &mut Vec<Seen>) {
     match op {
         Op::Append(count) => {
             let bytes = pattern(all.len(), count);
-            output.append(&bytes, |_, _| ());
+            output.append(&bytes, |_| ());
             all.extend(bytes);
         }
         Op::Subscribe(cursor) if cursor > output.end() => {
@@ -121,11 +121,11 @@ fn a_subscriber_beyond_the_lag_is_cut_and_the_others_are_not() {
     let quick = subscribe(&mut output, 0, &quick_cut);
     let block = vec![0; 1 << 16];
     for _ in 0..128 {
-        output.append(&block, |_, _| ());
+        output.append(&block, |_| ());
         output.taken(quick, block.len());
     }
     assert_eq!(output.pending(slow, 1), Pending::Bytes(vec![0]), "8 MiB behind is allowed");
-    output.append(b"x", |_, _| ());
+    output.append(b"x", |_| ());
     assert!(slow_cut.is_cancelled() && !quick_cut.is_cancelled());
     assert_eq!(output.pending(slow, 1), Pending::Nothing);
     assert_eq!(output.pending(quick, 9), Pending::Bytes(b"x".to_vec()));
@@ -138,9 +138,9 @@ fn a_subscriber_is_cut_when_the_memory_for_slow_ones_is_used_up() {
     let mut output = Output::new(4096, SIZE, &pool);
     let cut = CancellationToken::new();
     subscribe(&mut output, 0, &cut);
-    output.append(&[0; 14_096], |_, _| ());
+    output.append(&[0; 14_096], |_| ());
     assert!(!cut.is_cancelled());
-    output.append(&[0; 1], |_, _| ());
+    output.append(&[0; 1], |_| ());
     assert!(cut.is_cancelled());
     assert_eq!(pool.backlog_used(), 0);
 }
@@ -149,7 +149,7 @@ fn a_subscriber_is_cut_when_the_memory_for_slow_ones_is_used_up() {
 fn the_end_is_told_after_the_last_byte_only() {
     let mut output = output();
     let id = subscribe(&mut output, 0, &CancellationToken::new());
-    output.append(b"last", |_, _| ());
+    output.append(b"last", |_| ());
     output.finish(7);
     assert!(!output.read(0, 3).unwrap().eof);
     assert!(output.read(1, 3).unwrap().eof);
@@ -162,12 +162,12 @@ fn the_end_is_told_after_the_last_byte_only() {
 #[test]
 fn a_size_is_pending_before_the_bytes_that_it_affects() {
     let mut output = output();
-    output.append(b"old", |_, _| ());
+    output.append(b"old", |_| ());
     let id = output.name();
     let kind = Kind { answers: false, sizes: true };
     output.subscribe(id, 1, kind, CancellationToken::new()).unwrap();
     output.resize(Size::new(10, 5));
-    output.append(b"new", |_, _| ());
+    output.append(b"new", |_| ());
     assert_eq!(output.pending(id, 9), Pending::Bytes(b"ld".to_vec()));
     output.taken(id, 2);
     assert_eq!(output.pending(id, 9), Pending::Size(Size::new(10, 5)));
@@ -183,7 +183,7 @@ fn what_is_undrawn_stays_in_the_ring_and_is_where_a_painted_stream_begins() {
     let mut judge = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
     for number in 0..3000 {
         let text = format!("\x1b[3{}m{number}漢 ", number % 8);
-        output.append(text.as_bytes(), |_, _| ());
+        output.append(text.as_bytes(), |_| ());
         judge.process(text.as_bytes());
         assert!(output.drawn() >= output.dropped() && output.undrawn() <= 4096);
         if number % 100 == 0 {
@@ -201,7 +201,7 @@ fn what_is_undrawn_stays_in_the_ring_and_is_where_a_painted_stream_begins() {
 fn without_memory_for_a_model_a_stream_begins_with_what_is_retained() {
     let pool = RingPool::new(10_000);
     let mut output = Output::new(4096, SIZE, &pool);
-    output.append(b"text", |_, _| ());
+    output.append(b"text", |_| ());
     assert_eq!(output.draw(false), Drawn::default());
     assert_eq!((output.view(), pool.screens_used()), (None, 0));
     let (painted, cursor) = output.baseline();
@@ -214,7 +214,7 @@ fn the_memory_of_a_model_is_taken_with_the_first_output_and_given_back() {
     let mut output = Output::new(4096, SIZE, &pool);
     assert_eq!(output.baseline().0, BLANK);
     assert_eq!(pool.screens_used(), 0);
-    output.append(b"x", |_, _| ());
+    output.append(b"x", |_| ());
     assert!(output.draw(false).progress);
     assert_eq!(pool.screens_used(), 4096 + 48 * 80 * 24);
     output.resize(Size::new(10, 10));
@@ -227,10 +227,10 @@ fn the_memory_of_a_model_is_taken_with_the_first_output_and_given_back() {
 fn a_subscription_has_what_was_there_before_the_output_was_lent_and_no_more() {
     let mut output = output();
     let early = subscribe(&mut output, 0, &CancellationToken::new());
-    output.append(b"before", |_, _| ());
-    assert_eq!(output.lend(|_, _| ()), 6);
-    output.append(&[b'x'; 5000], |_, _| ());
-    assert_eq!(output.lend(|_, _| ()), 5006, "the first end of each is what holds");
+    output.append(b"before", |_| ());
+    assert_eq!(output.lend(|_| ()), 6);
+    output.append(&[b'x'; 5000], |_| ());
+    assert_eq!(output.lend(|_| ()), 5006, "the first end of each is what holds");
     let late = subscribe(&mut output, 5006, &CancellationToken::new());
     assert_eq!(output.pending(early, 9), Pending::Bytes(b"before".to_vec()));
     output.taken(early, 6);
@@ -246,31 +246,34 @@ fn what_is_lent_is_asked_of_another_and_drawn_by_another() {
     output.subscribe(client, 0, kind, CancellationToken::new()).unwrap();
     let wish = Wish { columns: 40, rows: 10, cell: (0, 0) };
     assert_eq!(output.wish(client, Some(wish)), Some(Size::new(40, 10)));
-    output.append(b"before\x1b[c\x1b]2;old\x07", |_, _| ());
+    output.append(b"before\x1b[c\x1b]2;old\x07", |_| ());
     let mut told = Vec::new();
-    assert_eq!(output.lend(|at, turn| told.push((at, turn.queries.len(), turn.title))), 17);
-    assert_eq!(told, [(0, 1, Some("old".to_owned()))], "what was asked before is not lost");
-    assert!(output.is_answered(16) && !output.is_answered(17));
+    assert_eq!(output.lend(|turn| told.push((turn.queries.len(), turn.title))), 17);
+    assert_eq!(told, [(0, Some("old".to_owned()))], "what was asked before is the client's");
     assert_eq!(output.wish(client, Some(wish)), None, "it has no say any longer");
     assert_eq!(output.baseline(), (BLANK.to_vec(), 17));
     output.resize(Size::new(100, 30));
-    output.append(b"after", |_, _| ());
-    output.draw_rest(|_, _| ());
+    output.append(b"after", |_| ());
+    output.draw_rest(|_| ());
     let view = output.view().unwrap();
     assert_eq!((view.size, &*view.rows[0], &*view.title), (Size::new(100, 30), "after", ""));
     let (painted, at) = output.baseline();
     assert_eq!(at, 22);
     assert!(!painted.windows(6).any(|piece| piece == b"before"));
+    output.append(b"\x1b[c", |_| ());
+    output.draw_rest(|turn| assert_eq!(turn.queries.len(), 1, "after its end, it is not"));
+    let asked = output.unsubscribe(client);
+    assert_eq!(asked.iter().map(|asked| asked.at).collect::<Vec<_>>(), [17], "it was not shown it");
 }
 
 #[test]
 fn without_a_model_a_stream_begins_with_what_was_retained_since_the_output_was_lent() {
     let mut output = Output::new(4096, Size::new(1000, 1000), &RingPool::default());
-    output.append(b"before", |_, _| ());
-    output.draw_rest(|_, _| ());
+    output.append(b"before", |_| ());
+    output.draw_rest(|_| ());
     assert_eq!(output.baseline(), ([BLANK, b"before"].concat(), 6));
-    output.lend(|_, _| ());
-    output.append(b"after", |_, _| ());
-    output.draw_rest(|_, _| ());
+    output.lend(|_| ());
+    output.append(b"after", |_| ());
+    output.draw_rest(|_| ());
     assert_eq!(output.baseline(), ([BLANK, b"after"].concat(), 11));
 }

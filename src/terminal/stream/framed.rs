@@ -55,6 +55,8 @@ pub(super) struct Stream {
     slot: Slot,
     /// What the bus allows it.
     mode: Mode,
+    /// The size of its terminal, where ATTACH tells none.
+    wish: Option<Wish>,
     status: StatusText,
     decoder: Decoder,
     /// What it typed and there was no room for yet.
@@ -108,6 +110,7 @@ impl Stream {
         socket: UnixStream,
         slot: Slot,
         mode: Mode,
+        wish: Option<Wish>,
         status: StatusText,
         gone: CancellationToken,
     ) -> io::Result<Self> {
@@ -117,6 +120,7 @@ impl Stream {
             socket,
             slot,
             mode,
+            wish,
             status,
             decoder: Decoder::default(),
             untyped: Vec::new(),
@@ -297,7 +301,7 @@ impl Stream {
     /// Takes control. The screen is painted in the size that the client's terminal brings about.
     fn attach(&mut self, wish: Option<Wish>) -> Result<(), End> {
         let id = self.slot.0.quietly(Output::name);
-        self.slot.0.wish(id, wish);
+        self.slot.0.wish(id, wish.or(self.wish));
         self.role = Role::Controls(id);
         let (size, screen) = self.follow(id, true, Output::baseline)?;
         self.begin(size, &screen);
