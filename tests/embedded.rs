@@ -1,8 +1,10 @@
-//! `st2-tools run` with no bus at all: a broker of its own, and the `portable` host. As a user and as root, where control
-//! groups can be made and where not.
+//! `st2-tools run` and `st2-tools mcp` with no bus at all: a broker of its own, and the `portable` host. As a user and as
+//! root, where control groups can be made and where not.
 
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+#[path = "embedded/agents.rs"]
+mod agents;
 #[path = "embedded/confinement.rs"]
 mod confinement;
 #[path = "embedded/ending.rs"]

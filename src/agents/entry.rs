@@ -62,6 +62,8 @@ pub struct State {
     pub last_output: Option<SystemTime>,
     /// Up to where the last answered poll delivered.
     pub polled: u64,
+    /// Bytes before that which no answer has shown, and no poll has told of: `exec` answered with the end alone.
+    pub skipped: u64,
 }
 
 /// The right to type into a session.
@@ -88,6 +90,7 @@ impl Entry {
             end: None,
             last_output: None,
             polled: 0,
+            skipped: 0,
         };
         Self {
             session,

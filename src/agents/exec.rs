@@ -14,17 +14,18 @@ use super::{
     output,
     record::about,
     server::Answer,
-    text::{Bounds, Piece, Transcript},
+    settings::Defaults,
 };
 use crate::client::{Io, OpenOptions, Stdin};
 
 /// Runs a command; waits for its end for a while.
 pub async fn exec(desk: &Arc<Desk>, arguments: Exec, call: &Call) -> Answer {
-    let options = options(desk, &arguments).await?;
+    let mut options = options(desk, &arguments).await?;
     let patience = patience(desk, &arguments)?;
     if arguments.replace_existing {
         replace(desk, &arguments, call).await?;
     }
+    add_default_watchdogs(desk, &mut options).await;
     let opening = Opening {
         tool: desk.settings.exec.clone(),
         options,
@@ -38,25 +39,19 @@ pub async fn exec(desk: &Arc<Desk>, arguments: Exec, call: &Call) -> Answer {
 async fn answer(desk: &Desk, entry: &Entry, call: &Call) -> Value {
     let mut answer = about(entry).await;
     let mut state = entry.state();
-    let piece = all_or_tail(&mut state.transcript, desk.answer_bounds());
-    // What nobody gets to see is not delivered: the first poll tells it.
+    // What is given of an unfinished line is settled: a poll goes on after it.
+    state.transcript.settle();
+    let tail = state.transcript.tail(desk.answer_bounds());
+    // What nobody gets to see is not delivered: the first poll gives it.
     if !call.is_cancelled() {
-        state.polled = piece.next;
+        (state.polled, state.skipped) = (tail.next, tail.begin);
     }
     answer["status"] = match answer["session"]["state"].as_str() {
         Some(ended @ ("exited" | "failed")) => ended.into(),
         _ => "running".into(),
     };
-    answer["truncated"] = piece.more.into();
-    output::put(&mut answer, piece);
+    output::put_tail(&mut answer, tail);
     answer
-}
-
-/// All that was written, where that fits, else the end of it. What is given of an unfinished line is settled: a poll
-/// goes on after it.
-fn all_or_tail(transcript: &mut Transcript, bounds: Bounds) -> Piece {
-    let all = transcript.read(0, bounds);
-    if all.more || all.lost > 0 { transcript.tail(bounds) } else { all }
 }
 
 async fn options(desk: &Desk, arguments: &Exec) -> Result<OpenOptions, Failure> {
@@ -66,14 +61,12 @@ async fn options(desk: &Desk, arguments: &Exec) -> Result<OpenOptions, Failure> 
         ("task", arguments.task.as_ref()),
         ("subtask", arguments.subtask.as_ref()),
     ]);
-    let defaults = &desk.settings.defaults;
-    let seconds = |asked: Option<u64>, default| Duration::from_secs(asked.unwrap_or(default));
-    let silence = arguments.silence_timeout_sec.map(|seconds| seconds.0);
+    let silence = arguments.silence_timeout_sec.map(|seconds| Duration::from_secs(seconds.0));
     Ok(OpenOptions {
         argv: argv(arguments)?,
         env: arguments.env.clone(),
-        timeout: Some(seconds(Some(timeout(desk, arguments)?), 0)),
-        silence_timeout: Some(seconds(silence, defaults.silence_timeout_sec)),
+        timeout: timeout(desk, arguments)?,
+        silence_timeout: silence,
         io: Some(if arguments.pty { Io::Pty } else { Io::Pipe }),
         stdin: (!arguments.pty && arguments.stdin).then_some(Stdin::Open),
         io_fallback: arguments.pty && arguments.io_fallback,
@@ -99,15 +92,42 @@ fn argv(arguments: &Exec) -> Result<Vec<OsString>, Failure> {
     }
 }
 
-fn timeout(desk: &Desk, arguments: &Exec) -> Result<u64, Failure> {
+/// The overall watchdog, where the call names one.
+fn timeout(desk: &Desk, arguments: &Exec) -> Result<Option<Duration>, Failure> {
+    let Some(asked) = arguments.timeout_sec.map(|seconds| seconds.0) else { return Ok(None) };
     let most = desk.settings.limits.timeout_max_sec;
-    let asked = arguments.timeout_sec.map_or(desk.settings.defaults.timeout_sec, |asked| asked.0);
     if most > 0 && !(1..=most).contains(&asked) {
         let message =
             format!("timeoutSec {asked} is outside 1..={most}, limits.timeout_max_sec of mcp.toml");
         return Err(Failure::lasting(Code::SessionStartFailed, message));
     }
-    Ok(asked)
+    Ok(Some(Duration::from_secs(asked)))
+}
+
+/// Adds the watchdogs that the call does not name. The broker refuses one that is wider than the catalogue entry's own: so a
+/// default is left out where the entry, by itself, ends a session as soon.
+async fn add_default_watchdogs(desk: &Desk, options: &mut OpenOptions) {
+    let Defaults { timeout_sec, silence_timeout_sec, .. } = desk.settings.defaults;
+    let wanted = |asked: Option<Duration>, default: u64| asked.is_none() && default > 0;
+    if !wanted(options.timeout, timeout_sec)
+        && !wanted(options.silence_timeout, silence_timeout_sec)
+    {
+        return;
+    }
+    let plain = OpenOptions { timeout: None, silence_timeout: None, ..options.clone() };
+    let explained = desk.client.explain(&desk.settings.exec, &plain).await.unwrap_or_default();
+    if explained.text("refusal").is_some() {
+        // It will not be opened, and that says why.
+        return;
+    }
+    let sooner = |name: &str, default: u64| {
+        let own = explained.number(name).filter(|own| *own > 0).map(Duration::from_millis);
+        let default = (default > 0).then(|| Duration::from_secs(default));
+        default.filter(|default| own.is_none_or(|own| *default < own))
+    };
+    options.timeout = options.timeout.or(sooner("timeout_ms", timeout_sec));
+    options.silence_timeout =
+        options.silence_timeout.or(sooner("silence_timeout_ms", silence_timeout_sec));
 }
 
 /// How long the answer may take.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::text::Piece;
+use super::text::{Piece, Tail};
 
 /// Puts a piece of output into an answer.
 pub fn put(answer: &mut Value, piece: Piece) {
@@ -11,6 +11,13 @@ pub fn put(answer: &mut Value, piece: Piece) {
     answer["more"] = piece.more.into();
     answer["lost"] = piece.lost.into();
     mark(answer);
+}
+
+/// Puts the end of the output into an answer.
+pub fn put_tail(answer: &mut Value, tail: Tail) {
+    answer["truncated"] = tail.truncated.into();
+    let Tail { text, next, more, .. } = tail;
+    put(answer, Piece { text, next, more, lost: 0 });
 }
 
 /// Says that what an answer holds of a program's output is not to be obeyed.

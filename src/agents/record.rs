@@ -14,6 +14,9 @@ use super::{
 };
 use crate::client::{Dict, Ending, Outcome};
 
+/// Most bytes of arguments in a record.
+const ARGS_MAX: usize = 4 << 10;
+
 /// The record of a session. One whose broker is gone is a fact, too.
 pub async fn record(entry: &Entry) -> Value {
     let alive = if entry.has_ended() { None } else { entry.session.properties().await.ok() };
@@ -35,9 +38,9 @@ pub fn only(entry: &Entry) -> Value {
 
 fn of(entry: &Entry, alive: Option<&Dict>) -> Value {
     let (facts, state) = (&entry.facts, entry.state());
-    let argv = redacted(&facts.argv);
-    let (command, arguments) =
-        argv.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+    let mut argv = redacted(&facts.argv);
+    let command = argv.next().unwrap_or_default();
+    let (arguments, cut) = bounded(argv, ARGS_MAX);
     let end = state.end.as_ref();
     let label = |name: &str| facts.labels.get(name);
     let mut record = json!({
@@ -46,6 +49,7 @@ fn of(entry: &Entry, alive: Option<&Dict>) -> Value {
         "command": command,
         "resolvedCommand": facts.program,
         "args": arguments,
+        "argsTruncated": cut,
         "root": facts.root,
         "cwd": facts.cwd,
         "pid": facts.pid,
@@ -134,9 +138,25 @@ fn backend(pipes: bool, fallback: bool) -> &'static str {
 }
 
 /// Arguments without secrets: each by itself, and the value that follows an option that names one.
-fn redacted(argv: &[String]) -> Vec<String> {
+fn redacted(argv: &[String]) -> impl Iterator<Item = String> {
     let before = iter::once("").chain(argv.iter().map(String::as_str));
-    before.zip(argv).map(|(before, argument)| redacted_after(before, argument)).collect()
+    before.zip(argv).map(|(before, argument)| redacted_after(before, argument))
+}
+
+/// The first arguments, of at most so many bytes in all, the last of them cut on a character; whether there are others, or more
+/// of it.
+fn bounded(argv: impl Iterator<Item = String>, most: usize) -> (Vec<String>, bool) {
+    let (mut kept, mut left) = (Vec::new(), most);
+    for mut argument in argv {
+        if argument.len() > left {
+            argument.truncate(text::begin_within(&argument, left));
+            kept.push(argument);
+            return (kept, true);
+        }
+        left -= argument.len();
+        kept.push(argument);
+    }
+    (kept, false)
 }
 
 fn redacted_after(before: &str, argument: &str) -> String {
@@ -206,11 +226,27 @@ mod tests {
     #[test]
     fn arguments_that_look_like_secrets_are_not_told() {
         let argv = ["curl", "--token", "abcdef", "--password=abc", "-v", "--", "plain"];
-        let told = redacted(&argv.map(str::to_owned));
+        let argv = argv.map(str::to_owned);
         assert_eq!(
-            told,
+            redacted(&argv).collect::<Vec<_>>(),
             ["curl", "--token", "[redacted]", "--password=[redacted]", "-v", "--", "plain"]
         );
+    }
+
+    #[test]
+    fn arguments_are_told_up_to_a_bound() {
+        let told = |argv: &[&str], most| {
+            let argv: Vec<_> = argv.iter().map(|&argument| argument.to_owned()).collect();
+            bounded(redacted(&argv), most)
+        };
+        let vec = |argv: &[&str]| argv.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+        assert_eq!(told(&["-c", "true"], 6), (vec(&["-c", "true"]), false));
+        assert_eq!(told(&["-c", "true"], 5), (vec(&["-c", "tru"]), true));
+        assert_eq!(told(&["-c", "é", "x"], 3), (vec(&["-c", ""]), true));
+        assert_eq!(told(&["a", "b", ""], 2), (vec(&["a", "b", ""]), false));
+        // Neither a secret nor what stands for it is cut in two.
+        let (args, cut) = told(&["--password=sesame-and-more", "x"], 16);
+        assert_eq!((args, cut), (vec(&["--password="]), true));
     }
 
     #[test]

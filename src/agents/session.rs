@@ -88,7 +88,7 @@ pub async fn inspect(desk: &Desk, arguments: Inspect) -> Answer {
     let entry = find(desk, &arguments.session_id.0, &arguments.root.0).await?;
     let mut answer = about(&entry).await;
     let bounds = bounds(arguments.max_lines.0, arguments.max_bytes.0);
-    output::put(&mut answer, entry.state().transcript.tail(bounds));
+    output::put_tail(&mut answer, entry.state().transcript.tail(bounds));
     Ok(answer)
 }
 

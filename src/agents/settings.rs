@@ -50,7 +50,7 @@ pub enum ToolName {
     Screen,
 }
 
-/// What holds where a call says nothing.
+/// What holds where a call says nothing. A watchdog of the catalogue entry that ends a session sooner goes before a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Defaults {
@@ -150,7 +150,7 @@ impl Settings {
         let Limits { wait_max_ms, timeout_max_sec, answer_bytes, text_bytes, .. } = self.limits;
         let bounds = [
             ("defaults.yield_ms", self.defaults.yield_ms, 10, wait_max_ms),
-            ("defaults.timeout_sec", self.defaults.timeout_sec, 0, cap(timeout_max_sec)),
+            timeout_sec(self.defaults.timeout_sec, timeout_max_sec),
             ("defaults.silence_timeout_sec", self.defaults.silence_timeout_sec, 0, DAYS_30),
             ("defaults.log_lines", self.defaults.log_lines, 1, 2000),
             ("limits.wait_max_ms", wait_max_ms, 10, 120_000),
@@ -179,9 +179,10 @@ impl Settings {
 /// The longest watchdog of a catalogue entry, seconds.
 const DAYS_30: u64 = 2_592_000;
 
-/// What 0 caps at.
-fn cap(seconds: u64) -> u64 {
-    if seconds == 0 { DAYS_30 } else { seconds }
+/// The bounds of the default watchdog: where none cannot be asked for, none is no default either.
+fn timeout_sec(value: u64, most: u64) -> (&'static str, u64, u64, u64) {
+    let (least, most) = if most == 0 { (0, DAYS_30) } else { (1, most) };
+    ("defaults.timeout_sec", value, least, most)
 }
 
 impl Default for Settings {
@@ -241,7 +242,11 @@ mod tests {
             ("tools = [\"shell\"]", "unknown variant `shell`"),
             ("[limits]\nwait_max_ms = 120001", "limits.wait_max_ms 120001 is outside 10..=120000"),
             ("[limits]\nwait_max_ms = 5000", "defaults.yield_ms 10000 is outside 10..=5000"),
-            ("[limits]\ntimeout_max_sec = 60", "defaults.timeout_sec 1800 is outside 0..=60"),
+            ("[limits]\ntimeout_max_sec = 60", "defaults.timeout_sec 1800 is outside 1..=60"),
+            (
+                "[defaults]\ntimeout_sec = 0\n[limits]\ntimeout_max_sec = 60",
+                "defaults.timeout_sec 0 is outside 1..=60",
+            ),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(why), "{text}: {error}");

@@ -37,7 +37,7 @@ mod transcript;
 mod writer;
 
 pub use row::REDACTED;
-pub use transcript::{Bounds, Lines, MIN_BYTES, Piece, Transcript};
+pub use transcript::{Bounds, Lines, MIN_BYTES, Piece, Tail, Transcript};
 
 use parser::Parser;
 
@@ -57,6 +57,15 @@ pub fn redact(text: &str) -> String {
     let mut redacted = stream.feed(text.as_bytes());
     redacted.push_str(&stream.finish());
     redacted
+}
+
+/// Where the first `bytes` of a text without secrets end, cutting neither a character nor what stands for a secret.
+#[must_use]
+pub fn begin_within(text: &str, bytes: usize) -> usize {
+    if text.len() <= bytes {
+        return text.len();
+    }
+    row::places(text).take_while(|&place| place <= bytes).last().unwrap_or(0)
 }
 
 /// Bytes in, text out; fed in any pieces, the text is the same.

@@ -17,7 +17,7 @@ use crate::support::{
 const PATIENCE: &str = "180";
 
 /// Catalogue entries that the hosts open beside the shipped ones.
-const TOOLS: [(&str, &str); 7] = [
+const TOOLS: [(&str, &str); 9] = [
     (
         "absent-agent",
         "title = \"a\"\ncommand = [\"no-such-program\"]\narguments = \"none\"\nprofile = \"workspace\"\n",
@@ -50,6 +50,16 @@ const TOOLS: [(&str, &str); 7] = [
         "polyglot-agent",
         "title = \"c\"\ncommand = [\"sh\", \"-c\", \"echo $LANG $LC_ALL\"]\narguments = \"none\"\nprofile = \"workspace\"\n\
          pass_environment = [\"LANG\", \"LC_ALL\"]\n",
+    ),
+    (
+        "piped-agent",
+        "title = \"f\"\ncommand = [\"sh\", \"-c\", \"test -t 0 || echo no terminal; read x; echo got $x\"]\narguments = \"none\"\n\
+         io = [\"pty\", \"pipe\"]\nprofile = \"workspace\"\n",
+    ),
+    (
+        "watched-command",
+        "title = \"g\"\ncommand = []\narguments = \"any\"\nio = [\"pty\", \"pipe\"]\nprofile = \"workspace\"\n\
+         timeout_ms = 600_000\nsilence_timeout_ms = 1000\n",
     ),
 ];
 

@@ -41,6 +41,7 @@ hosts! {
     a_cancelled_wait_ends_the_wait_and_not_the_session
     what_a_poll_delivered_comes_again_until_it_is_acknowledged
     a_long_wait_is_told_of_where_the_client_asks
+    calls_beyond_the_limit_are_refused
     every_lifecycle_of_the_protocol_works
     the_settings_say_what_a_host_is_shown_and_how_much_it_may_ask
 
@@ -59,6 +60,7 @@ hosts! {
     a_first_prompt_is_typed_though_its_open_is_cancelled
     a_first_prompt_that_is_not_taken_names_the_session
     a_line_feed_at_the_end_is_taken_for_enter
+    pipes_take_the_place_of_a_terminal_where_none_is_free_and_that_is_allowed
 
     a_command_gives_its_output_and_how_it_ended
     a_list_is_read_by_no_shell_and_a_string_only_by_the_one_inside
@@ -69,10 +71,14 @@ hosts! {
     a_silence_is_ended_and_output_rearms_its_watchdog
     a_session_of_the_same_name_is_replaced_where_that_is_asked_for
     much_output_is_bounded_and_all_of_it_can_be_had
+    what_an_answer_leaves_out_is_told
+    a_default_watchdog_yields_to_that_of_the_catalogue_entry
     pipes_keep_no_terminal_and_standard_input_is_closed_unless_asked
 
     the_list_is_of_this_server_newest_first
     a_log_is_read_by_line
+    a_log_is_bounded_and_goes_on_at_the_next_offset
+    arguments_in_records_are_bounded
     keys_are_sent_after_bytes_after_text
     application_cursor_keys_follow_the_mode_of_the_screen
     a_paste_is_marked_where_the_program_asked
@@ -90,6 +96,7 @@ hosts! {
     two_subtasks_in_two_worktrees_are_never_mixed
     a_task_is_recovered_from_facts
     a_task_is_ended_within_a_bounded_time_whatever_it_does
+    an_end_that_is_not_confirmed_is_told
     events_carry_task_and_subtask
     an_identity_attributes_every_session_and_names_the_workspace
 

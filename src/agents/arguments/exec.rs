@@ -22,7 +22,9 @@ pub struct Exec {
     /// files. Default: the directory that this server was started for.
     #[serde(default)]
     pub workdir: Option<Name>,
-    /// Environment variables. Only names that the policy lets pass are accepted.
+    /// Environment variables. Only names that the policy lets pass are accepted, as shipped: CI, CLICOLOR, CLICOLOR_FORCE,
+    /// COLORTERM, FORCE_COLOR, LANG, LC_ALL, LC_COLLATE, LC_CTYPE, LC_MESSAGES, LC_MONETARY, LC_NUMERIC, LC_TIME,
+    /// NO_COLOR, TZ. For any other, let the command set it: ["env", "name=value", "program"].
     #[serde(default, deserialize_with = "variables")]
     pub env: BTreeMap<String, String>,
     /// How long to wait for the command's end before the answer says that it is still running, milliseconds. Default
@@ -32,7 +34,8 @@ pub struct Exec {
     /// Do not wait: answer as soon as it runs.
     #[serde(default)]
     pub background: bool,
-    /// End it after so many seconds, whether or not anybody waits; 0 is never. Default 1800.
+    /// End it after so many seconds, whether or not anybody waits; 0 is never. Default 1800, or what the catalogue entry
+    /// allows where that is less.
     #[serde(default)]
     pub timeout_sec: Option<Whole<0, 2_592_000>>,
     /// End it when it has written nothing for so many seconds; 0 is never.

@@ -300,7 +300,7 @@ fn the_oldest_text_is_dropped_and_told() {
     }
     let piece = transcript.read(100, Bounds { lines: 1, bytes: 9000 });
     assert_eq!((piece.text.as_str(), piece.lost, piece.next), ("0796\n", 3880, 3985));
-    let lines = transcript.lines(None, 2);
+    let lines = transcript.lines(None, Bounds { lines: 2, bytes: 9000 });
     assert_eq!(
         (lines.text.as_str(), lines.first, lines.total, lines.truncated),
         ("0998\n0999\n", 998, 1000, true)
@@ -313,7 +313,7 @@ fn looking_gives_nothing_out() {
     let mut transcript = Transcript::new(1 << 20);
     transcript.feed(0, b"one\n10%");
     assert_eq!(transcript.tail(Bounds { lines: 9, bytes: 9000 }).text, "one\n10%");
-    assert_eq!(transcript.lines(None, 200).text, "one\n10%");
+    assert_eq!(transcript.lines(None, Bounds { lines: 200, bytes: 9000 }).text, "one\n10%");
     transcript.feed(7, b"\r20%\n");
     assert_eq!(transcript.read(0, Bounds { lines: 9, bytes: 9000 }).text, "one\n20%\n");
 }

@@ -1,6 +1,9 @@
 """The tool `exec`."""
 
 import os
+import pathlib
+import re
+import tempfile
 
 from harness import host, phase
 
@@ -56,8 +59,22 @@ async def environment_is_passed_as_the_policy_lets_it():
     async with host() as one:
         message = await one.fails("exec", "SESSION_START_FAILED", command=["env"], env={"NOVEL": "x"}, pty=True)
         assert "NOVEL" in message
-        message = await one.fails("exec", "SESSION_START_FAILED", command=["env"], env={"LD_PRELOAD": "x"}, pty=True)
-        assert "LD_PRELOAD" in message
+        for name in [
+            "LD_PRELOAD", "PATH", "HOME", "TERM", "BASH_ENV", "ENV", "PYTHONPATH", "NODE_OPTIONS", "GIT_SSH_COMMAND", "PAGER",
+            "EDITOR", "LOCPATH", "DBUS_SESSION_BUS_ADDRESS",
+        ]:
+            message = await one.fails("exec", "SESSION_START_FAILED", command=["env"], env={name: "x"}, pty=True)
+            assert name in message
+        # Those that the schema tells of.
+        (tool,) = [tool for tool in (await one.client.list_tools()).tools if tool.name == "exec"]
+        told = tool.input_schema["properties"]["env"]["description"]
+        names = re.findall(r"\b[A-Z][A-Z_]+\b", told)
+        assert {"LANG", "LC_ALL", "TZ", "NO_COLOR", "CI"} <= set(names), told
+        wanted = {name: f"value {n}" for n, name in enumerate(names)}
+        for pty in [True, False]:
+            done = await one.call("exec", command=["env"], env=wanted, pty=pty)
+            found = dict(line.split("=", 1) for line in done["output"].splitlines())
+            assert wanted.items() <= found.items(), found
 
 
 async def a_program_that_is_not_there_is_told_from_one_that_cannot_run():
@@ -97,6 +114,54 @@ async def much_output_is_bounded_and_all_of_it_can_be_had():
         assert done["output"].endswith("19999\n20000\n")
         whole = await one.everything(done["sessionId"])
         assert whole == "".join(f"{n}\n" for n in range(1, 20001))
+
+
+async def what_an_answer_leaves_out_is_told():
+    async with host() as one:
+        done = await one.call("exec", command=["seq", "1", "20000"])
+        whole = "".join(f"{n}\n" for n in range(1, 20001))
+        assert (done["status"], done["truncated"], done["more"]) == ("exited", True, False), done["session"]
+        left_out = len(whole) - len(done["output"])
+        assert whole.endswith(done["output"]) and left_out > 70_000 and done["next"] == len(whole)
+        # The first poll tells of what nobody was shown; and once.
+        for lost in [left_out, 0]:
+            polled = await one.process("poll", done["sessionId"])
+            assert (polled["output"], polled["lost"], polled["ended"]) == ("", lost, True), polled
+        assert await one.everything(done["sessionId"]) == whole
+        again = await one.process("poll", done["sessionId"], ack=0)
+        assert (again["lost"], again["more"]) == (0, True) and whole.startswith(again["output"]), "it is kept"
+        # One line, of which the end is shown.
+        done = await one.call("exec", command=["printf", "%0100000d", "7"])
+        assert (len(done["output"]), done["truncated"], done["more"]) == (32 * 1024, True, False), done["session"]
+        assert (await one.process("poll", done["sessionId"]))["lost"] == 100_000 - 32 * 1024
+        seen = await one.session("inspect", done["sessionId"])
+        assert (len(seen["output"]), seen["truncated"], seen["more"]) == (16 * 1024, True, False), seen["session"]
+        short = (await one.exec("echo", "all"))["sessionId"]
+        seen = await one.session("inspect", short)
+        assert (seen["output"], seen["truncated"], seen["more"]) == ("all\n", False, False), seen
+
+
+async def a_default_watchdog_yields_to_that_of_the_catalogue_entry():
+    with tempfile.TemporaryDirectory() as policy:
+        settings = pathlib.Path(policy, "mcp.toml")
+        # The entry ends what is silent for a second, and anything after ten minutes.
+        settings.write_text('exec = "watched-command"\n')
+        async with host(policy=policy) as one:
+            done = await one.exec("echo", "hello")
+            assert (done["output"], done["status"]) == ("hello\n", "exited")
+            done = await one.exec("sh", "-c", "echo hello; exec sleep 1000")
+            assert (done["status"], done["session"]["reason"]) == ("failed", "silence-timeout"), done
+            # What is asked for does not.
+            for arguments, name in [({"timeoutSec": 601}, "timeout_ms"), ({"timeoutSec": 0}, "timeout_ms"),
+                                    ({"silenceTimeoutSec": 2}, "silence_timeout_ms"), ({"silenceTimeoutSec": 0}, "silence_timeout_ms")]:
+                message = await one.fails("exec", "SESSION_START_FAILED", command=["true"], **arguments)
+                assert name in message, message
+            # Nor does a default hide why a command is refused.
+            assert "NOVEL" in await one.fails("exec", "SESSION_START_FAILED", command=["true"], env={"NOVEL": "x"})
+        settings.write_text('exec = "watched-command"\n[defaults]\ntimeout_sec = 1\nsilence_timeout_sec = 600\n')
+        async with host(policy=policy) as one:
+            done = await one.exec("sh", "-c", "while :; do echo hello; sleep 0.1; done")
+            assert (done["status"], done["session"]["reason"]) == ("failed", "timeout"), done
 
 
 async def pipes_keep_no_terminal_and_standard_input_is_closed_unless_asked():

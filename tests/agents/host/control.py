@@ -1,5 +1,7 @@
 """The tool `process`."""
 
+import json
+
 import anyio
 
 from harness import PATIENCE, host, lives
@@ -28,6 +30,46 @@ async def a_log_is_read_by_line():
         assert (await one.process("log", session, offset=9999))["output"] == ""
         assert await one.process("log", session) == last, "reading changes nothing"
         await one.refuses("process", action="log", sessionId=session, limit=2001)
+
+
+async def a_log_is_bounded_and_goes_on_at_the_next_offset():
+    async with host() as one:
+        lines = [f"{n} {'é' * 1000}\n" for n in range(60)]
+        done = await one.call("exec", command=["python3", "-c", "for n in range(60): print(n, 'é' * 1000)"])
+        session = done["sessionId"]
+        last = await one.process("log", session)
+        given = last["output"].splitlines(keepends=True)
+        assert given == lines[-len(given):] and len(last["output"].encode()) <= 32 * 1024 < len("".join(lines[-len(given) - 1:]).encode())
+        assert (last["offset"], last["nextOffset"], last["totalLines"]) == (60 - len(given), 60, 60), last
+        assert (last["truncated"], last["cut"]) == (True, False), "whole lines"
+        whole, offset, answers = "", 0, 0
+        while True:
+            piece = await one.process("log", session, offset=offset, limit=2000)
+            assert piece["offset"] == offset and len(piece["output"].encode()) <= 32 * 1024
+            whole, offset, answers = whole + piece["output"], piece["nextOffset"], answers + 1
+            if offset == piece["totalLines"]:
+                break
+        assert whole == "".join(lines) and answers == 4, answers
+        long = (await one.call("exec", command=["python3", "-c", "print('é' * 50_000); print('last')"]))["sessionId"]
+        piece = await one.process("log", long, offset=0)
+        assert (piece["output"], piece["truncated"], piece["cut"], piece["nextOffset"]) == ("é" * 16 * 1024, True, True, 1), piece
+        assert (await one.process("log", long, offset=1))["output"] == "last\n"
+
+
+async def arguments_in_records_are_bounded():
+    async with host() as one:
+        script = "sleep 1000 # " + "é" * 50_000
+        running = await one.call("exec", command=script, shell=True, background=True, name="long")
+        session = running["sessionId"]
+        listed = (await one.process("list"))["sessions"][0]
+        for answer in [running, await one.process("poll", session), await one.session("status", session), {"session": listed}]:
+            record = answer["session"]
+            assert record["args"][0] == "-c" and record["argsTruncated"] is True, record
+            assert script.startswith(record["args"][1]) and 4090 < sum(len(one.encode()) for one in record["args"]) <= 4096
+            assert len(json.dumps(answer, ensure_ascii=False).encode()) < 6000
+        await one.process("kill", session)
+        short = (await one.exec("echo", "a", "b"))["session"]
+        assert (short["args"], short["argsTruncated"]) == (["a", "b"], False), short
 
 
 async def keys_are_sent_after_bytes_after_text():

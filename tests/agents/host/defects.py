@@ -32,36 +32,56 @@ async def defect_cursors_count_bytes_and_a_limited_read_goes_on_where_it_stopped
 
 
 async def defect_no_byte_is_lost_over_random_read_sizes():
-    """`read` and `poll`, while the program writes: 10 000 reads, and as many bytes as it takes."""
+    """`read` and `poll` at any moment while the program writes: 10 000 calls, between which 20 lines come at a time."""
     randoms = random.Random(20)
     async with host() as one:
-        count = 30_000
-        script = f"stty -echo; echo ready; read x; i=0; while [ $i -lt {count} ]; do echo \"$i\"; i=$((i+1)); done"
+        script = (
+            "stty -echo; echo ready; i=0; while read -r x && [ -z \"$x\" ]; do"
+            " end=$((i+20)); while [ $i -lt $end ]; do echo \"$i\"; i=$((i+1)); done; done"
+        )
         session = await one.start("sh", "-c", script)
         assert await one.shows(session, "ready\n") == "ready\n"
-        await one.process("write", session, data="\r")
-        whole = "".join(f"{n}\n" for n in range(count))
-        polled = ""
-        while True:
-            answer = await one.process("poll", session, timeout=randoms.choice([0, 0, 1, 10]))
+        text = {"read": "", "poll": "ready\n"}
+        cursor, wanted, caught_up = 0, 0, 0
+
+        def add(how, answer):
+            text[how] += answer["output"]
             assert answer["lost"] == 0
-            polled += answer["output"]
-            assert whole.startswith(polled), difference(whole, polled)
-            if answer["ended"]:
-                break
-        assert polled == whole
-        whole = "ready\n" + whole
-        reads, seen, cursor = 0, "", 0
-        while reads < 10_000:
+            return answer["ended"]
+
+        async def read():
+            nonlocal cursor
             lines, size = randoms.randint(1, 6), randoms.randint(1024, 2048)
             piece = await one.session("read", session, cursor=cursor, maxLines=lines, maxBytes=size)
-            assert piece["lost"] == 0 and piece["output"].count("\n") <= lines
-            assert len(piece["output"].encode()) <= size
-            seen, cursor, reads = seen + piece["output"], piece["next"], reads + 1
-            if piece["ended"]:
-                assert seen == whole
-                seen, cursor = "", 0
-        assert whole.startswith(seen), difference(whole, seen)
+            assert piece["output"].count("\n") <= lines and len(piece["output"].encode()) <= size
+            cursor = piece["next"]
+            return add("read", piece), piece["more"]
+
+        async def poll(timeout):
+            return add("poll", await one.process("poll", session, timeout=timeout))
+
+        for _ in range(10_000):
+            match randoms.choices(["read", "poll", "more"], [75, 15, 10])[0]:
+                case "read":
+                    ended, more = await read()
+                    caught_up += not more
+                case "poll":
+                    ended = await poll(randoms.choice([0, 0, 1]))
+                case "more":
+                    ended, wanted = False, wanted + 20
+                    await one.process("write", session, data="\r")
+            assert not ended, "it waits for more"
+        # Reads at the end of what there was, and reads behind it.
+        assert 500 < caught_up < 7000, caught_up
+        await one.process("write", session, data="enough\r")
+        while not (await read())[0]:
+            pass
+        while not await poll(1000):
+            pass
+        whole = "ready\n" + "".join(f"{n}\n" for n in range(wanted))
+        assert wanted > 10_000
+        for seen in text.values():
+            assert seen == whole, difference(whole, seen)
 
 
 async def defect_output_stays_after_the_exit():
@@ -84,11 +104,13 @@ async def defect_a_kill_takes_the_whole_tree_and_is_not_told_as_an_exit():
         await one.shows(session, "ready")
         root = pathlib.Path(one.root)
         await until("the tree", lambda: all((root / name).exists() and (root / name).read_text() for name in ["deep", "orphan"]))
+        hidden = [int((root / name).read_text()) for name in ["deep", "orphan"]]
+        assert all(lives(pid) for pid in hidden), hidden
         killed = await one.process("kill", session)
         record = killed["sessions"][0]
         assert killed["confirmed"] and killed["killed"] == 1 and record["survivors"] == 0, killed
         assert (record["state"], record["signal"], record["reason"]) == ("failed", "SIGKILL", "killed-by-owner")
-        assert not lives(record["pid"])
+        assert not lives(record["pid"]) and not any(lives(pid) for pid in hidden), hidden
         again = (await one.process("kill", session))
         assert again["killed"] == 0 and again["sessions"][0]["reason"] == "killed-by-owner", "the first reason stays"
 
@@ -130,7 +152,7 @@ async def defect_timeouts_hold_in_the_background_and_leave_no_child():
             answer = await one.exec("sh", "-c", script, timeoutSec=1, **arguments)
             record = await one.ends(answer["sessionId"])
             assert (record["reason"], record["state"], record["survivors"]) == ("timeout", "failed", 0), record
-            assert child.read_text().strip() and not lives(record["pid"])
+            assert not lives(record["pid"]) and not lives(int(child.read_text()))
             child.unlink()
 
 

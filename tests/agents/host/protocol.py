@@ -8,6 +8,7 @@ import tempfile
 from contextlib import asynccontextmanager
 
 import anyio
+from mcp.shared.exceptions import MCPError
 
 from harness import INVALID_PARAMS, PATIENCE, ST2_TOOLS, host, phase, until
 
@@ -390,6 +391,40 @@ async def a_long_wait_is_told_of_where_the_client_asks():
         await one.process("poll", session, timeout=1500)
         assert len(told) == 2
         await one.process("kill", session)
+
+
+async def calls_beyond_the_limit_are_refused():
+    with tempfile.TemporaryDirectory() as policy:
+        with open(os.path.join(policy, "mcp.toml"), "w") as file:
+            file.write("[limits]\ncalls = 2\n")
+        async with host(policy=policy) as one:
+            session = await one.start("sleep", "1000")
+
+            async def busy(action="list", **arguments):
+                try:
+                    await one.process(action, **arguments)
+                except MCPError as error:
+                    assert error.code == -32000 and error.message.startswith("2 calls"), error
+                    return True
+                return False
+
+            async def wait():
+                # Until there is room.
+                while await busy("poll", session=session, timeout=120_000):
+                    pass
+
+            async with anyio.create_task_group() as waiting:
+                for _ in range(2):
+                    waiting.start_soon(wait)
+                with anyio.fail_after(PATIENCE):
+                    while not await busy():
+                        pass
+                waiting.cancel_scope.cancel()
+            # A call that nobody waits for any more makes room.
+            with anyio.fail_after(PATIENCE):
+                while await busy():
+                    pass
+            await one.process("kill", session)
 
 
 async def every_lifecycle_of_the_protocol_works():

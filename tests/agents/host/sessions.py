@@ -1,6 +1,7 @@
 """The six tools of execution sessions."""
 
 import asyncio
+import errno
 import os
 import tempfile
 
@@ -10,7 +11,7 @@ from harness import PATIENCE, host, sessions, until
 from protocol import raw
 
 RECORD = {
-    "sessionId", "agent", "command", "resolvedCommand", "args", "root", "cwd", "pid", "state", "createdAt",
+    "sessionId", "agent", "command", "resolvedCommand", "args", "argsTruncated", "root", "cwd", "pid", "state", "createdAt",
     "lastActivityAt", "exitCode", "signal", "reason", "error", "backend", "task", "subtask",
 }
 
@@ -275,3 +276,48 @@ async def a_line_feed_at_the_end_is_taken_for_enter():
         assert (written["bytes"], written["submitted"]) == (len("line\n"), False), written
         await one.process("write", session, eof=True)
         assert await one.everything(session) == "line\n"
+
+
+async def pipes_take_the_place_of_a_terminal_where_none_is_free_and_that_is_allowed():
+    async with host() as one:
+        opening = {"root": one.root, "agent": "piped-agent"}
+        opened = await one.call("coordinate_agents_session_open", **opening, ioFallback=True)
+        assert opened["session"]["backend"] == "pty", "where one is free"
+        await one.session("close", opened["sessionId"])
+        taken = terminals()
+        try:
+            for _ in range(2):
+                message = await one.fails("coordinate_agents_session_open", "SESSION_START_FAILED", **opening)
+                assert "pty" in message and "No space left" in message, message
+            message = await one.fails("exec", "SESSION_START_FAILED", command=["true"], pty=True)
+            assert "pty" in message, message
+            # An entry that knows no pipes takes none.
+            await one.fails("coordinate_agents_session_open", "INVALID_AGENT_CONFIG", root=one.root, agent="shell", ioFallback=True)
+            opened = await one.call("coordinate_agents_session_open", **opening, ioFallback=True)
+            session = opened["sessionId"]
+            assert opened["session"]["backend"] == "stdio-fallback", opened
+            await one.shows(session, "no terminal")
+            assert (await one.session("write", session, input="typed"))["submitted"] is True
+            await one.shows(session, "got typed")
+            record = await one.ends(session)
+            assert (record["exitCode"], record["backend"]) == (0, "stdio-fallback"), record
+            done = await one.exec("sh", "-c", "test -t 1 || echo none", ioFallback=True)
+            assert (done["output"], done["session"]["backend"]) == ("none\n", "stdio-fallback"), done
+        finally:
+            for pty in taken:
+                os.close(pty)
+        opened = await one.call("coordinate_agents_session_open", **opening, ioFallback=True)
+        assert (opened["session"]["backend"], opened["reused"]) == ("pty", False), opened
+        await one.session("close", opened["sessionId"])
+
+
+def terminals():
+    """Takes every free pseudoterminal; the bed of this layer has few."""
+    taken = []
+    while len(taken) < 200:
+        try:
+            taken.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+            return taken
+    raise AssertionError("the bed has no bound on pseudoterminals: use tests/run")

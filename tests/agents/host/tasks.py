@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+from functools import partial
 
 import anyio
 
@@ -96,6 +98,33 @@ async def a_task_is_ended_within_a_bounded_time_whatever_it_does():
         again = await one.call("coordinate_agents_session_close", root=one.root, task="t")
         assert again["closed"] == 0, "ending what has ended is no error"
         await one.process("kill", other)
+
+
+async def an_end_that_is_not_confirmed_is_told():
+    async with host() as one:
+        ids = [await one.start("sleep", "1000", task="t") for _ in range(3)]
+        broker = int(os.environ["ST2_TEST_BROKER"])
+        messages = {}
+
+        async def end(id, tool, **arguments):
+            messages[id] = await one.fails(tool, "SESSION_CLOSE_FAILED", sessionId=id, **arguments)
+
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            # Its bound: the time to end gently, and ten seconds.
+            with anyio.fail_after(PATIENCE):
+                async with anyio.create_task_group() as together:
+                    together.start_soon(partial(end, ids[0], "coordinate_agents_session_close", root=one.root, timeoutMs=100))
+                    together.start_soon(partial(end, ids[1], "process", action="kill"))
+                    together.start_soon(partial(end, ids[2], "process", action="remove"))
+        finally:
+            os.kill(broker, signal.SIGCONT)
+        assert all(id in messages[id] and "not confirmed" in messages[id] for id in ids), messages
+        # The same call again tells how it ended; what was to be removed is still known.
+        closed = await one.session("close", ids[0])
+        assert closed["session"]["survivors"] == 0 and not lives(closed["session"]["pid"]), closed
+        assert (await one.process("kill", ids[1]))["confirmed"]
+        assert (await one.process("remove", ids[2]))["removed"]
 
 
 async def events_carry_task_and_subtask():
