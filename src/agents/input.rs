@@ -12,7 +12,7 @@ use crate::client::{ClientError, Session, WRITE_MAX};
 /// is waited for before anything else.
 ///
 /// # Errors
-/// Those of `typing`; `SESSION_WRITE_FAILED` where nobody waits for it any more. What has begun goes on then.
+/// Those of `typing`; `SESSION_WRITE_FAILED` where nobody waits for it any more: what has begun is not dropped then.
 pub async fn in_turn<T: Send + 'static>(
     entry: &Entry,
     call: &Call,
@@ -82,7 +82,7 @@ pub async fn act<T>(
 ///
 /// # Errors
 /// `SESSION_NOT_HEALTHY`, which says how it ended.
-pub fn must_live(entry: &Entry) -> Result<(), Failure> {
+fn must_live(entry: &Entry) -> Result<(), Failure> {
     let why = match &entry.state().end {
         None => return Ok(()),
         Some(End::Closed(outcome)) => describe(outcome),

@@ -100,7 +100,6 @@ pub async fn write(desk: &Desk, arguments: WriteSession, call: &Call) -> Answer 
         let entry = entry.clone();
         async move {
             must_be_at(&entry, &root.0).await?;
-            input::must_live(&entry)?;
             let (text, submits) = before_enter(&input.0, submit, entry.facts.pipes);
             match submits {
                 true => input::type_line(&entry, text.as_bytes()).await?,

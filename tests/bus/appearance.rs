@@ -21,14 +21,21 @@ async fn announcements(session: &Session) -> PropertiesChangedStream {
     properties.receive_properties_changed().await.unwrap()
 }
 
-/// What the next one says, each value as text.
+/// What the next one says, each value as text; that the session is busy or idle is left out, which it may be at any time.
 async fn next(announced: &mut PropertiesChangedStream) -> HashMap<String, String> {
-    let signal = soon("PropertiesChanged", announced.next()).await.unwrap();
-    let arguments = signal.args().unwrap();
-    assert_eq!(arguments.interface_name.as_str(), "org.st2.Tools.Session1");
-    assert!(arguments.invalidated_properties.is_empty());
-    let changed = arguments.changed_properties.iter();
-    changed.map(|(name, value)| ((*name).to_owned(), value.to_string())).collect()
+    loop {
+        let signal = soon("PropertiesChanged", announced.next()).await.unwrap();
+        let arguments = signal.args().unwrap();
+        assert_eq!(arguments.interface_name.as_str(), "org.st2.Tools.Session1");
+        assert!(arguments.invalidated_properties.is_empty());
+        let changed = arguments.changed_properties.iter();
+        let changed = changed.filter(|(name, _)| **name != "Activity");
+        let changed: HashMap<_, _> =
+            changed.map(|(name, value)| ((*name).to_owned(), value.to_string())).collect();
+        if !changed.is_empty() {
+            return changed;
+        }
+    }
 }
 
 fn only(name: &str, value: &str) -> HashMap<String, String> {

@@ -75,10 +75,16 @@ async fn the_least_of_each_axis_is_in_force_and_stays() {
 
 #[tokio::test]
 async fn an_unchanged_size_is_no_signal() {
-    let script =
-        "trap 'printf W' WINCH; printf ready; while :; do read -r word && printf \"$word\"; done";
+    // It sets its trap once it has its size.
+    let script = "stty -echo; read -r _; trap 'printf W' WINCH; printf ready; \
+                  while :; do read -r word && printf \"$word\"; done";
     let tool = sized(script, Terminal::MIN_RING);
-    tool.first(5).await;
+    tool.terminal.write(b"\n").unwrap();
+    let mut shown = Vec::new();
+    while !shown.ends_with(b"ready") {
+        let at = shown.len() as u64;
+        shown.extend(tool.terminal.read_wait(at, 9, super::tool::PATIENCE).await.unwrap().bytes);
+    }
     let mut client = Client::attach(&tool, 80, 24);
     client.expect(GEOMETRY).await;
     client.expect(SCREEN).await;

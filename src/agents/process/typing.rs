@@ -43,7 +43,6 @@ pub async fn send_keys(desk: &Desk, arguments: SendKeys, call: &Call) -> Answer 
     let strokes = Strokes::of(&entry, arguments)?;
     let (session, waits) = (entry.clone(), call.clone());
     let typing = async move {
-        input::must_live(&session)?;
         input::type_bytes(&session, &strokes.bytes).await?;
         press(&session, &strokes, &waits).await?;
         Ok(strokes.bytes.len())
@@ -85,6 +84,7 @@ async fn press(entry: &Entry, strokes: &Strokes, call: &Call) -> Result<(), Fail
     let mut pressed = 0;
     for keys in keys.chunks(at_once) {
         if let (1.., Some(delay)) = (pressed, *delay) {
+            // Where nobody waits any more, the rest is not pressed.
             let pause = call.wait_long(sleep(delay)).await;
             let cancelled =
                 || Failure::recoverable(Code::SessionWriteFailed, "cancelled between keys");

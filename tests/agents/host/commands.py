@@ -30,7 +30,7 @@ async def a_list_is_read_by_no_shell_and_a_string_only_by_the_one_inside():
 
 async def what_takes_longer_goes_on():
     async with host() as one:
-        running = await one.exec("sh", "-c", "echo begun; read x; echo ended $x", yieldMs=1000)
+        running = await one.exec("sh", "-c", "echo begun; read x; echo ended $x", yieldMs=5000)
         assert running["status"] == "running" and "begun" in running["output"], running
         session = running["sessionId"]
         await one.process("write", session, data="well\r")
@@ -90,7 +90,7 @@ async def a_program_that_is_not_there_is_told_from_one_that_cannot_run():
 async def a_silence_is_ended_and_output_rearms_its_watchdog():
     async with host() as one:
         chatty = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done; sleep 1000"
-        done = await one.exec("sh", "-c", chatty, silenceTimeoutSec=1)
+        done = await one.exec("sh", "-c", chatty, silenceTimeoutSec=3)
         assert done["output"].split() == ["1", "2", "3", "4", "5", "6"], done
         assert (done["status"], done["session"]["reason"]) == ("failed", "silence-timeout"), done
 

@@ -149,7 +149,7 @@ async def defect_timeouts_hold_in_the_background_and_leave_no_child():
         script = "setsid sh -c 'trap \"\" TERM HUP; echo $$ >child; exec sleep 1000' & echo ready; sleep 1000"
         for arguments in [{"background": True}, {"yieldMs": 10}, {"yieldMs": 20_000}]:
             child = pathlib.Path(one.root) / "child"
-            answer = await one.exec("sh", "-c", script, timeoutSec=1, **arguments)
+            answer = await one.exec("sh", "-c", script, timeoutSec=4, **arguments)
             record = await one.ends(answer["sessionId"])
             assert (record["reason"], record["state"], record["survivors"]) == ("timeout", "failed", 0), record
             assert not lives(record["pid"]) and not lives(int(child.read_text()))
@@ -158,7 +158,7 @@ async def defect_timeouts_hold_in_the_background_and_leave_no_child():
 
 async def defect_an_aborted_request_leaves_its_session_running():
     async with host() as one:
-        with anyio.move_on_after(1) as scope:
+        with anyio.move_on_after(5) as scope:
             await one.client.call_tool(
                 "exec", {"command": ["sh", "-c", "echo begun; read x; echo after $x"], "pty": True, "yieldMs": 60_000})
         assert scope.cancelled_caught
@@ -179,15 +179,31 @@ async def defect_paste_and_enter_are_writes_of_their_own():
             "tty.setraw(0); print('ready', flush=True)\n"
             "print([os.read(0, 4096) for _ in range(2)], flush=True)\n"
         )
-        session = await one.start("python3", "-c", reader)
-        await one.shows(session, "ready")
-        await one.process("paste", session, text="several words")
-        await one.process("submit", session)
-        await one.shows(session, "[b'several words', b'\\r']")
-        session = await one.start("python3", "-c", reader)
-        await one.shows(session, "ready")
-        await one.session("write", session, input="several words")
-        await one.shows(session, "[b'several words', b'\\r']")
+
+        async def paste(session):
+            await one.process("paste", session, text="several words")
+            await one.process("submit", session)
+
+        async def write(session):
+            await one.session("write", session, input="several words")
+
+        async def are_two_reads(typed):
+            session = await one.start("python3", "-c", reader)
+            await one.shows(session, "ready")
+            await typed(session)
+            seen = await one.shows(session, "words")
+            if "[b'several words', b'\\r']" in seen:
+                return True
+            # Enter waits for a program that does not read, but not for ever: this one was kept from running.
+            await one.process("kill", session)
+            return False
+
+        for typed in [paste, write]:
+            for attempt in range(5):
+                if await are_two_reads(typed):
+                    break
+            else:
+                raise AssertionError(f"{typed.__name__} is never two reads")
 
 
 async def defect_the_last_output_comes_before_the_exit():

@@ -385,11 +385,14 @@ async def a_long_wait_is_told_of_where_the_client_asks():
         arguments = {"command": ["sleep", "1000"], "pty": True, "yieldMs": 2500}
         result = await one.ask("exec", arguments, progress_callback=progress)
         assert result.structured_content["status"] == "running"
-        assert len(told) == 2 and told[0][0] < told[1][0] < told[1][1] == 2.5, told
+        # Once a second; on a machine that stands still, less often.
+        times = [done for done, _, _ in told]
+        assert 1 <= len(told) <= 2 and times == sorted(times) and times[-1] < told[-1][1] == 2.5, told
         # Without a token nothing is told.
+        before = len(told)
         session = result.structured_content["sessionId"]
         await one.process("poll", session, timeout=1500)
-        assert len(told) == 2
+        assert len(told) == before
         await one.process("kill", session)
 
 
