@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 use st2_tools::{host::pty::Size, terminal::screen::Screen};
 
-fuzz_target!(|input: (u8, u8, Vec<u8>, Vec<(u8, u8, Vec<u8>)>)| {
-    let (columns, rows, bytes, more) = input;
+/// Columns and rows, and what is written in that size.
+type Step = (u8, u8, Vec<u8>);
+
+fuzz_target!(|input: (Step, Vec<Step>)| {
+    let (first, more) = input;
     let late = Instant::now() + Duration::from_secs(1000);
     let mut screen = Screen::new(Size::new(1, 1));
-    for (columns, rows, bytes) in std::iter::once((columns, rows, bytes)).chain(more) {
+    for (columns, rows, bytes) in std::iter::once(first).chain(more) {
         screen.resize(Size::new(columns.into(), rows.max(1).into()));
         for piece in bytes.chunks(64) {
             screen.draw(piece, true, late);

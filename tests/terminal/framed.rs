@@ -236,6 +236,26 @@ async fn a_client_that_looks_away_for_longer_is_still_told() {
 }
 
 #[tokio::test]
+async fn what_a_client_types_once_it_is_cut_off_is_not_typed_when_it_looks_again() {
+    let mut tool = sized(&format!("{FLOOD}; printf done; exec cat"), Terminal::MIN_RING);
+    let mut slow = Client::attach(&tool, 80, 24);
+    slow.expect(GEOMETRY).await;
+    slow.expect(SCREEN).await;
+    slow.send(DATA, b"\n");
+    soon(async {
+        while tool.terminal.stats().bytes_out < (30 << 20) + 4 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    slow.send(DATA, b"late");
+    assert_eq!(slow.rest().await.last(), Some(&(CONNECTION_ERROR, vec![0])));
+    tool.attached(0).await;
+    assert_eq!(tool.terminal.stats().bytes_in, 1);
+    tool.kill();
+}
+
+#[tokio::test]
 #[ignore = "takes a minute"]
 async fn a_client_that_never_looks_costs_a_place_for_a_minute() {
     let mut tool = sized(FLOOD, Terminal::MIN_RING);

@@ -41,10 +41,12 @@ use crate::{
 
 /// Bytes read of a client at once.
 const PIECE: usize = 4 << 10;
+/// Bytes at most that are read of a client whose stream ends: more than its socket holds, by default 208 KiB.
+const UNREAD: usize = 1 << 20;
 /// What may wait to be sent while the client is listened to: it may ask for the status over and over.
 const ENOUGH: usize = 128 << 10;
 /// How long a client may take to read why its stream ends.
-const FAREWELL: Duration = Duration::from_mins(1);
+const FAREWELL: Duration = Duration::from_secs(60);
 
 /// The broker's side of the client.
 pub(super) struct Stream {
@@ -140,8 +142,9 @@ impl Stream {
                 break end;
             }
         };
-        if !matches!(end, End::Detached | End::Garbled(_)) {
-            self.obey_the_rest();
+        if self.leaving.is_none() && !matches!(end, End::Detached | End::Garbled(_)) {
+            let _ = self.socket.shutdown(Shutdown::Both);
+            self.leave(&[]);
         }
         match end {
             End::Garbled(error) => warn!(%error, "a framed stream ended"),
@@ -163,10 +166,7 @@ impl Stream {
         let leaving = self.leaving;
         let attached = self.role != Role::Waiting && leaving.is_none();
         tokio::select! {
-            () = self.cut.cancelled(), if leaving.is_none() => {
-                self.outgoing.extend(framing::too_slow());
-                self.leaving = Some(Instant::now() + FAREWELL);
-            }
+            () = self.cut.cancelled(), if leaving.is_none() => self.leave(&framing::too_slow()),
             ready = self.watched.writable(), if sending => {
                 let sent = send_some(ready, &self.outgoing).map_err(|_| End::Lost)?;
                 self.outgoing.drain(..sent);
@@ -215,11 +215,8 @@ impl Stream {
             }
             Pending::Nothing => {}
             // No frame says that the session goes on without its streams: to the client it is a lost connection.
-            Pending::Over => self.leaving = Some(Instant::now() + FAREWELL),
-            Pending::End(code) => {
-                self.outgoing = framing::exit(code);
-                self.leaving = Some(Instant::now() + FAREWELL);
-            }
+            Pending::Over => self.leave(&[]),
+            Pending::End(code) => self.leave(&framing::exit(code)),
         }
     }
 
@@ -246,17 +243,20 @@ impl Stream {
         Ok(())
     }
 
-    /// Does what the client had sent before it was gone or its stream over, as far as there is room; it sends no more.
-    fn obey_the_rest(&mut self) {
-        let _ = self.socket.shutdown(Shutdown::Both);
-        while !self.gone.is_cancelled() && self.obey().is_ok() && self.untyped.is_empty() {
-            // Nobody is there for answers.
-            self.outgoing.clear();
+    /// Does what the client had sent by now, as far as there is room, and nothing that comes later: it may not look for
+    /// a while, and would type what it no longer means. This frame is the last that it is sent.
+    fn leave(&mut self, last: &[u8]) {
+        self.leaving = Some(Instant::now() + FAREWELL);
+        for _ in 0..UNREAD / PIECE {
+            if self.gone.is_cancelled() || self.obey().is_err() || !self.untyped.is_empty() {
+                break;
+            }
             match receive(self.socket.as_fd()) {
                 Ok(arrived) if !arrived.is_empty() => self.arrived = arrived,
-                _ => return,
+                _ => break,
             }
         }
+        self.outgoing.extend(last);
     }
 
     /// Types as much as there is room for; gives how much is done with, which is all where the client may not type or
@@ -280,6 +280,7 @@ impl Stream {
     fn answer(&mut self, request: Request<'_>) -> Result<(), End> {
         match (request, self.role) {
             (Request::Detach, _) => return Err(End::Detached),
+            (Request::Status, _) if self.leaving.is_some() => {}
             (Request::Status, _) => self.outgoing.extend(framing::status(&(self.status)())),
             (Request::Attach(wish), Role::Waiting) if self.mode == Mode::Control => {
                 self.attach(wish)?;
