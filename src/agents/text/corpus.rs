@@ -24,7 +24,7 @@ fn text(bytes: &[u8], piece: usize) -> String {
 #[test]
 fn what_programs_write_reads_as_expected() {
     let files = files("output");
-    assert!(files.len() >= 5);
+    assert!(files.len() >= 6);
     for file in files {
         let expected = fs::read_to_string(file.with_extension("txt")).unwrap();
         assert_eq!(text(&fs::read(&file).unwrap(), 4096), expected, "{}", file.display());
@@ -55,4 +55,13 @@ fn a_progress_bar_is_its_last_state() {
     let text = text(&fs::read(file).unwrap(), 4096);
     let first: Vec<&str> = text.lines().take(5).collect();
     assert_eq!(first, ["step 0 done", "step 1 done", "step 2 done", "step 3 done", "step 4 done"]);
+}
+
+#[test]
+fn a_spinner_is_what_it_came_to() {
+    let file = files("output").into_iter().find(|file| file.ends_with("spinner")).unwrap();
+    let bytes = fs::read(file).unwrap();
+    let drawn = String::from_utf8_lossy(&bytes);
+    assert!(drawn.matches("Resolving packages").count() > 5 && drawn.contains('⠋'));
+    assert_eq!(text(&bytes, 4096), "✔ Fetched 12 packages\n✖ Linking failed\n");
 }

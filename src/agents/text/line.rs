@@ -4,6 +4,10 @@ use std::ops::Range;
 
 /// The widest that a cursor is moved to by number: no terminal of ours has more columns.
 const MAX_COLUMN: usize = 1000;
+/// Blanks that the cursor was moved past are shown as at most so many spaces; of a line that is left no more are kept.
+pub(super) const MAX_BLANKS: usize = 8;
+/// Cells that an empty line keeps room for.
+const KEPT: usize = 1 << 10;
 
 /// What one cell shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,16 @@ impl Line {
         &self.cells
     }
 
+    /// Whether so many cells are held that all are to be given out, whatever may yet become of them.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.cells.len() > Self::CROWD
+    }
+
+    /// Whether what is written next ends the line first, of which something was given out that it would overwrite.
+    pub(super) fn is_behind(&self) -> bool {
+        self.open && self.column < self.start
+    }
+
     pub(super) fn cells_mut(&mut self) -> &mut [Cell] {
         &mut self.cells
     }
@@ -63,6 +77,18 @@ impl Line {
     /// Whether the order of the cells is another than that in which they were written.
     pub(super) fn is_edited(&self) -> bool {
         self.edited
+    }
+
+    /// Cells above which the line is crowded.
+    const CROWD: usize = 16 << 10;
+    /// The most cells there are, if they are given out where the line is crowded: what one character and one insertion add.
+    #[cfg(test)]
+    pub(super) const MAX_CELLS: usize = Self::CROWD + 4 * MAX_COLUMN;
+
+    /// How much is held, in bytes.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.cells.capacity() * size_of::<Cell>()
     }
 
     /// Writes a character where the cursor is.
@@ -177,6 +203,7 @@ impl Line {
         self.start += current;
         self.open |= current > 0;
         self.edited &= !self.cells.is_empty();
+        self.cells.shrink_to(KEPT);
     }
 
     /// Begins the line after a line feed.
@@ -184,16 +211,32 @@ impl Line {
         let cells = std::mem::take(&mut self.cells);
         *self = Self { cells, ..Self::default() };
         self.cells.clear();
+        self.cells.shrink_to(KEPT);
     }
 
     /// Ends the line where the cursor leaves it; one that has nothing is none.
     fn leave(&mut self, written: u64) {
         if self.open || self.base < self.cells.len() {
+            self.drop_blanks();
             self.cells.push(Cell { shown: Shown::Break, written, secret: false });
             self.base = self.cells.len();
             self.open = false;
         }
         self.start = self.column;
+    }
+
+    /// Drops the blanks that are not shown: a few bytes make a thousand of them.
+    fn drop_blanks(&mut self) {
+        let (mut kept, mut blanks) = (self.base, 0);
+        for index in self.base..self.cells.len() {
+            let cell = self.cells[index];
+            blanks = if cell.shown == Shown::Blank { blanks + 1 } else { 0 };
+            if blanks <= MAX_BLANKS {
+                self.cells[kept] = cell;
+                kept += 1;
+            }
+        }
+        self.cells.truncate(kept);
     }
 
     fn index(&self) -> usize {

@@ -4,9 +4,11 @@ use super::{sequence::Interpreter, writer::Writer};
 
 /// How much is given to the parser at once, bytes.
 const MAX_PIECE: usize = 1 << 10;
+const ESC: u8 = 0x1b;
 /// What stands for bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
-/// How much of the output a string (a title, say) may take that does not end: then it is taken for text.
+/// How much of the output a string (a title, say) may take that does not end: then it is taken for text. The parser of the crate
+/// holds what there is of it, and keeps the room until the output ends: as much again at most.
 const MAX_STRING: usize = 64 << 10;
 
 /// Bytes in, rows out.
@@ -27,6 +29,12 @@ impl std::fmt::Debug for Parser {
 }
 
 impl Parser {
+    /// How much is held, in bytes.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.partial.capacity() + self.interpreter.writer.held()
+    }
+
     /// The writer, to take the rows from.
     pub(super) fn writer(&mut self) -> &mut Writer {
         &mut self.interpreter.writer
@@ -64,7 +72,8 @@ impl Parser {
     /// There is no more output.
     pub(super) fn finish(&mut self) {
         self.flush();
-        self.interpreter.writer.end(false);
+        self.parser = vte::Parser::new();
+        self.interpreter.writer.finish();
     }
 
     /// The output goes on at `offset`; what went before is not known, not even whether a sequence ended.
@@ -96,7 +105,8 @@ impl Parser {
     }
 }
 
-/// A text in pieces: each to the end of a line, or as much as is given at once.
+/// A text in pieces: each to the end of a line, up to a sequence, or as much as is given at once. What one sequence makes is so
+/// known to be of its own bytes, however much it is, and takes none of the next.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -104,7 +114,13 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         while !rest.is_char_boundary(end) {
             end -= 1;
         }
-        let end = memchr::memchr(b'\n', &rest.as_bytes()[..end]).map_or(end, |at| at + 1);
+        let bytes = &rest.as_bytes()[..end];
+        let end = match memchr::memchr2(b'\n', ESC, bytes.get(1..).unwrap_or_default()) {
+            _ if bytes.first() == Some(&b'\n') => 1,
+            Some(at) if bytes[at + 1] == ESC => at + 1,
+            Some(at) => at + 2,
+            None => end,
+        };
         let (piece, after) = rest.split_at(end);
         rest = after;
         (!piece.is_empty()).then_some(piece)

@@ -27,11 +27,12 @@ impl Row {
         if cursor >= self.end {
             return self.text.len();
         }
-        let step = self.steps().at(cursor - self.begin);
-        usize::try_from(step)
-            .ok()
-            .and_then(|step| places(&self.text).nth(step))
-            .unwrap_or(self.text.len())
+        let step = cursor - self.begin;
+        match self.has_few_bytes() {
+            true => self.places_by_byte().nth(index(step)),
+            false => places(&self.text).nth(index(step)),
+        }
+        .unwrap_or(self.text.len())
     }
 
     /// The longest piece of the text from `from` on of at most `bytes`: where it ends in the text, and the cursor at which to go
@@ -40,50 +41,51 @@ impl Row {
         if self.text.len() - from <= bytes {
             return (self.text.len(), self.end);
         }
-        let steps = self.steps();
-        let fitting = (0..).zip(places(&self.text)).take_while(|(_, at)| *at <= from + bytes);
-        let places =
-            fitting.filter_map(|(step, at)| Some((at, self.begin + steps.offset_of(step)?)));
-        places.filter(|(at, _)| *at >= from).last().unwrap_or((from, self.begin))
+        let cut = match self.has_few_bytes() {
+            true => last_within(self.places_by_byte(), from, from + bytes),
+            false => last_within(places(&self.text), from, from + bytes),
+        };
+        cut.map_or((from, self.begin), |(step, at)| (at, self.begin + step))
     }
 
-    fn steps(&self) -> Steps {
-        Steps { units: length(&self.text), bytes: self.end - self.begin }
-    }
-}
-
-/// Which units of a text lie before which bytes of output. Each unit has a byte of its own, as there are more bytes than units;
-/// if not (blanks that the cursor was moved past, a character repeated), then each byte has a unit of its own.
-struct Steps {
-    units: u64,
-    bytes: u64,
-}
-
-impl Steps {
-    /// The unit at a byte.
-    fn at(&self, offset: u64) -> u64 {
-        if self.units <= self.bytes {
-            return offset.min(self.units);
-        }
-        scaled(offset, self.units, self.bytes)
+    /// Each unit has a byte of its own, if there are as many. If not (blanks that the cursor was moved past, a character
+    /// repeated), each byte has as much of the text as any other.
+    fn has_few_bytes(&self) -> bool {
+        length(&self.text) > self.end - self.begin
     }
 
-    /// The first byte at a unit, if it has one.
-    fn offset_of(&self, unit: u64) -> Option<u64> {
-        if self.units <= self.bytes {
-            return Some(unit);
-        }
-        let offset = scaled(unit, self.bytes, self.units);
-        [offset, offset + 1]
-            .into_iter()
-            .find(|&offset| offset < self.bytes && self.at(offset) == unit)
+    /// Where in the text that of each byte of output begins.
+    fn places_by_byte(&self) -> impl Iterator<Item = usize> + '_ {
+        let bytes = self.end - self.begin;
+        let mut places = places(&self.text).peekable();
+        let mut place = 0;
+        (0..bytes).map(move |byte| {
+            let most = share(self.text.len() as u64, byte, bytes);
+            while let Some(next) = places.next_if(|&next| next as u64 <= most) {
+                place = next;
+            }
+            place
+        })
     }
 }
 
-/// `value × numerator ÷ denominator`, rounded down: `value` is below the denominator, so the result fits.
-fn scaled(value: u64, numerator: u64, denominator: u64) -> u64 {
-    u64::try_from(u128::from(value) * u128::from(numerator) / u128::from(denominator))
-        .unwrap_or(numerator)
+/// The last of some places that lies between two, the first included, and which of them it is.
+fn last_within(
+    places: impl Iterator<Item = usize>,
+    from: usize,
+    to: usize,
+) -> Option<(u64, usize)> {
+    (0..).zip(places).take_while(|(_, at)| *at <= to).filter(|(_, at)| *at >= from).last()
+}
+
+/// `whole × part ÷ parts`, rounded down: `part` is at most `parts`, so the result fits. Nothing of no parts.
+pub(super) fn share(whole: u64, part: u64, parts: u64) -> u64 {
+    let product = u128::from(whole) * u128::from(part);
+    u64::try_from(product.checked_div(u128::from(parts)).unwrap_or(0)).unwrap_or(whole)
+}
+
+fn index(step: u64) -> usize {
+    usize::try_from(step).unwrap_or(usize::MAX)
 }
 
 /// How many units a text has.

@@ -4,7 +4,11 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::{Captures, Regex};
 
+mod keys;
 mod shapes;
+
+pub use keys::private_keys;
+pub(super) use keys::{key_end, may_be_of_key};
 
 /// How much of what follows must be known to tell whether something begins a secret: the longest name or address with a
 /// password, white space between name and value included.
@@ -16,8 +20,7 @@ const MAX_USERINFO: usize = 256;
 
 /// What goes before a secret, or begins one that goes on up to a mark.
 const NAMES: &str = r#"(?x:
-        (?P<key> -----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?----- )
-      | (?P<rest> (?i: authorization | cookie | passphrase ) \\{0,3} ["'`]? [\ \t]{0,16} [:=] )
+        (?P<rest> (?i: authorization | cookie | passphrase ) \\{0,3} ["'`]? [\ \t]{0,16} [:=] )
       | (?P<name> (?i: password | passwd | secret (?: [\ _-]? (?:access[\ _-]?)? key )? | api[\ _-]?key
                         | private[\ _-]?key | token )
                   \\{0,3} ["'`]? [\ \t]{0,16} (?: \[ [^\[\]\n]{0,32} \] )? [:=] )
@@ -26,11 +29,9 @@ const NAMES: &str = r#"(?x:
       | (?P<address> [A-Za-z][A-Za-z0-9+.-]{0,31} :// [!-~&&[^/?\#:@]]{0,256} : )
     )"#;
 
-static BEGINNING: LazyLock<Regex> =
-    LazyLock::new(|| expression(&format!("{NAMES}|(?P<shape>{})", shapes::whole())));
-
-static KEY_END: LazyLock<Regex> =
-    LazyLock::new(|| expression(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"));
+static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
+    expression(&format!("(?P<key>{})|{NAMES}|(?P<shape>{})", keys::BEGIN, shapes::whole()))
+});
 
 /// Where a shape begins that is not yet long enough to be one.
 static SHAPE_BEGUN: LazyLock<Regex> = LazyLock::new(|| expression(&shapes::begun()));
@@ -172,16 +173,6 @@ pub(super) fn begun(text: &str) -> usize {
 /// Where a shape begins that the text ends in, too short to be one.
 pub(super) fn shape_begun(text: &str) -> usize {
     earliest(&SHAPE_BEGUN, text)
-}
-
-/// Whether a line could be one of a private key's: base64 alone.
-pub(super) fn may_be_of_key(line: &str) -> bool {
-    line.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
-}
-
-/// Where the mark at the end of a private key ends.
-pub(super) fn key_end(text: &str) -> Option<usize> {
-    KEY_END.find(text).map(|found| found.end())
 }
 
 /// Where the character begins that a byte at `at` is of, which is in the text or at its end.

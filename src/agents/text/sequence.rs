@@ -2,10 +2,10 @@
 
 use vte::{Params, Perform};
 
-use super::{ignorable::is_ignorable, writer::Writer};
+use super::{ignorable::is_ignorable, transcript::MIN_BYTES, writer::Writer};
 
-/// How often at most a character is repeated by REP.
-const MAX_REPEATED: u16 = 256;
+/// How much text REP makes at most, in bytes. The last byte of a sequence may come alone, and what it makes is cut at that byte.
+const MAX_REPEATED: usize = MIN_BYTES / 2;
 /// The longest control sequence and the longest string that begin with a C1 character, in characters.
 const MAX_SEQUENCE: u16 = 64;
 const MAX_STRING: u16 = 4 << 10;
@@ -50,9 +50,10 @@ impl Interpreter {
         self.begun.is_some()
     }
 
-    fn repeat(&mut self, count: u16) {
+    fn repeat(&mut self, count: usize) {
         if let Some(character) = self.writer.line().0.previous() {
-            (0..count.min(MAX_REPEATED)).for_each(|_| self.writer.print(character));
+            let count = count.min(MAX_REPEATED / character.len_utf8());
+            (0..count).for_each(|_| self.writer.print(character));
         }
     }
 
@@ -130,7 +131,7 @@ impl Perform for Interpreter {
                 let (line, written) = self.writer.line();
                 line.insert(count, written);
             }
-            (b"", 'b') => self.repeat(first.max(1)),
+            (b"", 'b') => self.repeat(count),
             (b"", 'H' | 'f') => self.go(Some(second)),
             (b"", 'E' | 'F' | 'r') => self.go(Some(1)),
             (b"", 'A' | 'B' | 'J' | 'L' | 'M' | 'd' | 'e' | 'k' | 'u') => self.go(None),

@@ -321,7 +321,7 @@ fn looking_gives_nothing_out() {
 const MOVEMENTS: &[&[u8]] =
     &[b"\n", b"\r\n", b"\r", b"\t", b"\x1b[9b", b"\x1b[40C", b"\x1b[5P", b"\x1b[5@", b"\x1b[1K"];
 
-fn anything() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn anything() -> impl Strategy<Value = Vec<u8>> {
     let secrets = proptest::sample::select(SECRETS);
     let secrets =
         secrets.prop_map(|(before, secret, after)| format!("{before}{secret}{after}").into_bytes());

@@ -7,6 +7,9 @@ use super::{begin_within, parser::Parser, row::Row};
 /// The least that a read may be bounded to, in bytes: any piece that is never cut fits.
 pub const MIN_BYTES: usize = 1 << 10;
 
+/// For so many bytes of text one row is kept: one costs 72 bytes beside its text, which may be a line feed alone.
+const BYTES_A_ROW: usize = 4;
+
 /// How much is read at once. Both are at least 1 line, and [`MIN_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -97,7 +100,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// An empty one, that keeps so many bytes of text.
+    /// An empty one, that keeps so many bytes of text, in at most a quarter as many rows.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.max(MIN_BYTES);
@@ -274,7 +277,7 @@ impl Transcript {
             self.size += row.text.len();
             self.rows.push_back(row);
         }
-        while self.size > self.capacity {
+        while self.size > self.capacity || self.rows.len() > self.capacity / BYTES_A_ROW {
             let Some(row) = self.rows.pop_front() else { return };
             self.size -= row.text.len();
             self.dropped += row.text.matches('\n').count() as u64;

@@ -1,7 +1,7 @@
 //! What a tool writes, character by character, and the rows that come of it.
 
 use super::{
-    line::{Cell, Line, Shown},
+    line::{Cell, Line, MAX_BLANKS, Shown},
     row::{self, REDACTED, Row},
     secrets::{self, LOOK_AHEAD, Secrets, Until},
 };
@@ -10,12 +10,8 @@ use super::{
 pub(super) const WINDOW: usize = 8 << 10;
 /// Cells above which the decided part of a line is given out.
 const LONG_LINE: usize = 4 << 10;
-/// Cells above which all of a line is given out.
-const LONGEST_LINE: usize = 4 * LONG_LINE;
 /// How much at most is hidden of what has an end that does not come: a private key, a quoted value, the rest of a line.
 pub(super) const MAX_HIDDEN: usize = 64 << 10;
-/// Blanks that the cursor was moved past are shown as at most so many spaces.
-const MAX_BLANKS: usize = 8;
 
 /// Makes rows of characters and movements. Secrets are looked for in what was written, in the order in which it was: so neither
 /// colours nor movements of the cursor in between hide one; and, where the cursor went back, also in what can then be read.
@@ -53,6 +49,9 @@ impl Writer {
         if self.window.len() >= WINDOW {
             self.slide();
         }
+        if self.line.is_crowded() {
+            self.clear();
+        }
     }
 
     /// Ends the line: nothing that comes changes it.
@@ -74,6 +73,12 @@ impl Writer {
         self.line.reset();
     }
 
+    /// Ends the output, and keeps nothing but the rows.
+    pub(super) fn finish(&mut self) {
+        self.end(false);
+        (self.line, self.window) = (Line::default(), String::new());
+    }
+
     /// Takes note that the output from here up to `offset` is not known. All is hidden up to the next line feed, or to the end of
     /// what was already being hidden.
     pub(super) fn skip_to(&mut self, offset: u64) {
@@ -89,11 +94,19 @@ impl Writer {
 
     /// Gives out what is certain of the line that the tool is still writing.
     pub(super) fn settle(&mut self) {
+        if self.line.cells().is_empty() {
+            return;
+        }
         let count = self.decided();
-        self.give(
-            count,
-            if count == self.line.cells().len() { Ending::Output } else { Ending::Nothing },
-        );
+        let whole = count == self.line.cells().len();
+        self.give(count, if whole { Ending::Pause } else { Ending::Part });
+    }
+
+    /// How much is held, in bytes.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        let rows: usize = self.rows.iter().map(|row| row.text.capacity()).sum();
+        self.line.held() + self.window.capacity() + rows + self.rows.capacity() * size_of::<Row>()
     }
 
     /// The rows since the last call.
@@ -162,13 +175,21 @@ impl Writer {
         if self.line.cells().len() > LONG_LINE {
             let certain =
                 self.line.cells().iter().take_while(|cell| cell.written < self.base).count();
-            self.give(certain.min(readable), Ending::Nothing);
+            self.give(certain.min(readable), Ending::Part);
         }
-        if self.line.cells().len() > LONGEST_LINE {
-            // The tool keeps going back to its beginning.
-            self.hide_from(self.base + secrets::begun(&self.window) as u64);
-            self.give(self.line.cells().len(), Ending::Nothing);
-        }
+    }
+
+    /// Gives out all that there is of the line: the tool keeps going back to its beginning, or draws over and over.
+    fn clear(&mut self) {
+        let secrets = self.secrets();
+        self.hide(&secrets);
+        let readable = self.hide_read();
+        let of_key = self.suspect && secrets::may_be_of_key(&self.window);
+        let begun = if of_key { 0 } else { secrets::begun(&self.window) };
+        self.hide_from(self.base + begun as u64);
+        let open = self.line.cells_mut().iter_mut().skip(readable);
+        open.filter(|cell| cell.is_text()).for_each(|cell| cell.secret = true);
+        self.give(self.line.cells().len(), Ending::Part);
     }
 
     /// Forgets what is decided of the window; what follows may be inside a secret.
@@ -235,45 +256,65 @@ impl Writer {
     }
 
     /// Makes rows of the first cells.
+    ///
+    /// Each row gets a byte of output for each unit of its text if there are as many, or else its part of those that there are,
+    /// as the text to come gets its own: wherever a row is long, it has bytes to be cut at (see [`MIN_BYTES`]). Where there are
+    /// not even enough for what is to come, nothing is given out until there are.
+    ///
+    /// [`MIN_BYTES`]: super::MIN_BYTES
     fn give(&mut self, count: usize, ending: Ending) {
         let (cells, rest) = self.line.cells().split_at(count);
-        let breaks =
-            |cells: &[Cell]| cells.iter().filter(|cell| cell.shown == Shown::Break).count() as u64;
-        // What is still to come needs a byte of output for each row.
-        let mut later = breaks(cells) + breaks(rest) + 1;
-        let mut text =
-            RowText { text: String::with_capacity(count + 1), blanks: 0, hidden: self.hidden };
-        let mut rows = Vec::new();
-        for cell in cells {
-            if text.push(cell) {
-                later -= 1;
-                rows.push((std::mem::take(&mut text.text), later));
+        let (mut rows, mut hidden) = rows_of(cells, self.hidden);
+        let mut ahead = 0;
+        if ending == Ending::Part {
+            ahead = rows_of(rest, hidden).0.iter().map(|row| row.len() as u64).sum();
+            if !rest.is_empty() && self.bytes_left() <= rows.len() as u64 {
+                return;
             }
         }
         if ending == Ending::Line {
-            text.text.push('\n');
-            text.hidden = false;
+            match rows.last_mut().filter(|row| !row.ends_with('\n')) {
+                Some(row) => row.push('\n'),
+                None => rows.push("\n".to_owned()),
+            }
+            hidden = false;
         }
-        self.hidden = text.hidden;
+        self.hidden = hidden;
         self.line.given(count);
-        for (text, later) in rows {
-            let end = self.offset.saturating_sub(later).min(self.given + row::length(&text));
-            self.add(text, end);
-        }
-        if !text.text.is_empty() {
-            let end = match ending {
-                Ending::Line | Ending::Output => self.offset,
-                Ending::Nothing => {
-                    self.offset.saturating_sub(later).min(self.given + row::length(&text.text))
-                }
+        let spared = match ending {
+            Ending::Line | Ending::Output => 0,
+            Ending::Pause => u64::from(self.line.is_behind()),
+            Ending::Part => 1,
+        };
+        self.add_all(rows, ahead, spared, ending != Ending::Part);
+    }
+
+    /// Adds rows, before as much more text as is `ahead`, and so many bytes of output that are `spared`; the last has all other
+    /// bytes where it is `to_end`.
+    fn add_all(&mut self, rows: Vec<String>, ahead: u64, spared: u64, to_end: bool) {
+        let mut ahead = ahead + rows.iter().map(|row| row.len() as u64).sum::<u64>();
+        let mut later = rows.len() as u64;
+        for row in rows {
+            later -= 1;
+            let left = self.bytes_left().saturating_sub(spared + later);
+            let bytes = match to_end && later == 0 {
+                true => left,
+                false => row::share(left, row.len() as u64, ahead).max(1).min(row::length(&row)),
             };
-            self.add(text.text, end);
+            ahead -= row.len() as u64;
+            self.add(row, self.given + bytes);
         }
     }
 
-    fn add(&mut self, text: String, end: u64) {
+    /// Bytes of output that are of no row.
+    fn bytes_left(&self) -> u64 {
+        self.offset.saturating_sub(self.given)
+    }
+
+    fn add(&mut self, mut text: String, end: u64) {
         let end = end.max(self.given + 1);
         self.open = !text.ends_with('\n');
+        text.shrink_to_fit();
         self.rows.push(Row { begin: self.given, end, text });
         self.given = end;
     }
@@ -284,10 +325,12 @@ impl Writer {
 enum Ending {
     /// A line.
     Line,
-    /// All the output that there is so far.
+    /// All the output there was of a line that does not go on.
     Output,
-    /// More is known, and to come.
-    Nothing,
+    /// All the output that there is so far of a line that goes on.
+    Pause,
+    /// Part of what is known of a line.
+    Part,
 }
 
 /// The text of a row, as it is made of cells.
@@ -315,6 +358,19 @@ impl RowText {
         }
         cell.shown == Shown::Break
     }
+}
+
+/// The rows that cells make, none of them empty, and whether the last ends with a secret; `hidden` says it of what goes before.
+fn rows_of(cells: &[Cell], hidden: bool) -> (Vec<String>, bool) {
+    let mut text = RowText { text: String::new(), blanks: 0, hidden };
+    let mut rows = Vec::new();
+    for cell in cells {
+        if text.push(cell) {
+            rows.push(std::mem::take(&mut text.text));
+        }
+    }
+    rows.extend((!text.text.is_empty()).then_some(text.text));
+    (rows, text.hidden)
 }
 
 /// The text of cells, and of each of its bytes the cell.

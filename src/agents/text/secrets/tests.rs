@@ -1,4 +1,4 @@
-use super::*;
+use super::{keys::KEY_END, *};
 use crate::agents::text::{REDACTED, redact};
 
 #[test]
