@@ -292,13 +292,17 @@ impl Writer {
     /// Adds rows, before as much more text as is `ahead`, and so many bytes of output that are `spared`; the last has all other
     /// bytes where it is `to_end`.
     fn add_all(&mut self, rows: Vec<String>, ahead: u64, spared: u64, to_end: bool) {
+        let follows = ahead;
         let mut ahead = ahead + rows.iter().map(|row| row.len() as u64).sum::<u64>();
+        // Plain text: each byte of it has its own, and so have those that are spared.
+        let is_plain = follows >= spared && self.bytes_left() >= ahead;
         let mut later = rows.len() as u64;
         for row in rows {
             later -= 1;
             let left = self.bytes_left().saturating_sub(spared + later);
             let bytes = match to_end && later == 0 {
                 true => left,
+                false if is_plain => row::length(&row),
                 false => row::share(left, row.len() as u64, ahead).max(1).min(row::length(&row)),
             };
             ahead -= row.len() as u64;

@@ -69,11 +69,9 @@ impl Handler for Tracked {
         // The first that adds to another is U+0300.
         if c < '\u{300}' || c.width() != Some(0) || self.carries_more() {
             // The first that is wide is U+1100.
-            if self.modes.inserts || c >= '\u{1100}' {
-                self.make_room(c);
-            }
+            let fits = !(self.modes.inserts || c >= '\u{1100}') || self.make_room(c);
             self.term.input(c);
-            self.just_printed = true;
+            self.just_printed = fits;
         }
     }
 

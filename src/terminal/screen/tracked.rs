@@ -113,15 +113,16 @@ impl Tracked {
     }
 
     /// Makes room for a character where it will be shown: on the next line if it does not fit on this one, and in
-    /// insert mode (IRM) between others. The grid would blank the column that a wide character leaves free.
-    pub(super) fn make_room(&mut self, c: char) {
-        let Some(width @ 1..) = c.width() else { return };
+    /// insert mode (IRM) between others. The grid would blank the column that a wide character leaves free. Gives whether
+    /// there is room: a wide character is not shown in the last column where text does not wrap.
+    pub(super) fn make_room(&mut self, c: char) -> bool {
+        let Some(width @ 1..) = c.width() else { return true };
         if self.term.grid().cursor.input_needs_wrap && self.wraps() {
             self.wrap();
         }
         if self.cursor().1 + width > self.term.grid().columns() {
             if !self.wraps() {
-                return;
+                return false;
             }
             let free = self.term.grid_mut().cursor_cell();
             if is_unwritten(free) {
@@ -132,6 +133,7 @@ impl Tracked {
         if self.modes.inserts {
             self.insert_blank(width);
         }
+        true
     }
 
     /// Goes on on the next line.

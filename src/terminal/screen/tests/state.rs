@@ -18,12 +18,14 @@ enum Step {
 }
 
 impl Step {
-    /// REP repeats the character right before it; where there is none, each terminal does something else (ECMA-48, 8.3.103).
-    fn is_defined(&self, before: Option<&Self>) -> bool {
+    /// REP repeats the character right before it; where there is none, or none that was shown, each terminal does
+    /// something else (ECMA-48, 8.3.103).
+    fn is_defined(&self, before: Option<&Self>, screen: &Screen) -> bool {
         let repeats = |text: &str| text.starts_with("\x1b[") && text.ends_with('b');
         let is_text = |text: &str| !text.chars().any(char::is_control);
         !matches!(self, Self::Output(text) if repeats(text))
-            || matches!(before, Some(Self::Output(text)) if is_text(text))
+            || screen.tracked.just_printed
+                && matches!(before, Some(Self::Output(text)) if is_text(text))
     }
 
     fn happen(&self, screen: &mut Screen) {
@@ -239,7 +241,7 @@ proptest! {
         let mut witness = Screen::new(Size::new(10, 4));
         let mut last = None;
         for step in before {
-            if step.is_defined(last.as_ref()) {
+            if step.is_defined(last.as_ref(), &witness) {
                 step.happen(&mut witness);
                 last = Some(step);
             }
@@ -249,7 +251,7 @@ proptest! {
         newcomer.draw(&baseline, true, far());
         prop_assert_eq!(difference(&mut newcomer, &mut witness), None, "at once, by {:?}", String::from_utf8_lossy(&baseline));
         for step in after.into_iter().map(Step::Output) {
-            if !step.is_defined(last.as_ref()) {
+            if !step.is_defined(last.as_ref(), &witness) {
                 continue;
             }
             step.happen(&mut newcomer);
@@ -257,6 +259,18 @@ proptest! {
             prop_assert_eq!(difference(&mut newcomer, &mut witness), None, "after {:?}", step);
             last = Some(step);
         }
+    }
+}
+
+#[test]
+fn a_wide_character_that_did_not_fit_is_not_the_one_that_is_repeated() {
+    for text in [" a a    a\x1b[?7la\u{301}漢", "\x1b[10G\x1b[?7l漢"] {
+        let mut witness = Screen::new(Size::new(10, 2));
+        witness.draw(text.as_bytes(), true, far());
+        assert!(!witness.tracked.just_printed);
+        let mut newcomer = Screen::new(witness.size());
+        newcomer.draw(&witness.baseline(), true, far());
+        assert_eq!(difference(&mut newcomer, &mut witness), None, "{text:?}");
     }
 }
 
