@@ -1,31 +1,16 @@
-//! The frames of an attached stream, written from the protocol alone.
+//! A client of the bus that speaks the frames of an attached stream.
 
 use std::io;
 
 use st2_tools::client::Attached;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+pub use super::frame::*;
 use super::soon;
-
-pub const DATA: u8 = 0;
-pub const ATTACH: u8 = 1;
-pub const DETACH: u8 = 2;
-pub const RESIZE: u8 = 3;
-pub const EXIT: u8 = 4;
-pub const SCREEN: u8 = 5;
-pub const PEEK: u8 = 6;
-pub const STATUS: u8 = 7;
-pub const GEOMETRY: u8 = 10;
 
 /// A client that speaks them.
 #[derive(Debug)]
 pub struct Frames(Attached);
-
-/// The payload of a size.
-pub fn size(columns: u16, rows: u16) -> [u8; 4] {
-    let ([r1, r0], [c1, c0]) = (rows.to_be_bytes(), columns.to_be_bytes());
-    [r1, r0, c1, c0]
-}
 
 impl Frames {
     /// Over a stream that was attached for that.
@@ -38,8 +23,7 @@ impl Frames {
     }
 
     pub async fn try_send(&mut self, kind: u8, payload: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        self.0.write_all(&[&[kind][..], &length, payload].concat()).await
+        self.0.write_all(&encode(kind, payload)).await
     }
 
     /// The next frame; `None` at the end.

@@ -8,6 +8,7 @@
 pub mod bus;
 pub mod client;
 pub mod doomed;
+pub mod frame;
 pub mod frames;
 pub mod keys;
 pub mod listeners;

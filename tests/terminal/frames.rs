@@ -1,4 +1,4 @@
-//! A client that speaks the frames of the attach stream, written from the protocol alone.
+//! A client that speaks the frames of the attach stream.
 
 use std::{
     io::{Read, Write},
@@ -9,29 +9,13 @@ use std::{
 
 use st2_tools::terminal::{Framing, Mode};
 
+pub use crate::frame::*;
 use crate::tool::{PATIENCE, Tool, client};
-
-pub const DATA: u8 = 0;
-pub const ATTACH: u8 = 1;
-pub const DETACH: u8 = 2;
-pub const RESIZE: u8 = 3;
-pub const EXIT: u8 = 4;
-pub const SCREEN: u8 = 5;
-pub const PEEK: u8 = 6;
-pub const STATUS: u8 = 7;
-pub const GEOMETRY: u8 = 10;
-pub const RESET_INPUT_MODES: u8 = 11;
-pub const CONNECTION_ERROR: u8 = 12;
 
 /// A frame that came.
 pub type Frame = (u8, Vec<u8>);
 
 pub struct Client(UnixStream);
-
-/// The payload of a size.
-pub fn size(columns: u16, rows: u16) -> Vec<u8> {
-    [rows.to_be_bytes(), columns.to_be_bytes()].concat()
-}
 
 /// A GEOMETRY frame.
 pub fn geometry(columns: u16, rows: u16) -> Frame {
@@ -55,8 +39,7 @@ impl Client {
     }
 
     pub fn send(&mut self, kind: u8, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        self.0.write_all(&[&[kind][..], &length, payload].concat()).unwrap();
+        self.0.write_all(&encode(kind, payload)).unwrap();
     }
 
     pub fn send_raw(&mut self, bytes: &[u8]) {

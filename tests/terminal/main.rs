@@ -7,6 +7,8 @@ mod baseline;
 mod direct;
 mod ending;
 mod flow;
+#[path = "../support/frame.rs"]
+mod frame;
 mod framed;
 mod framed_input;
 mod frames;
